@@ -1,0 +1,142 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mcp holds the words of the Model Context Protocol that the probe
+// and the shared server have in common: revisions, methods, error codes,
+// header and metadata names. It knows no transport and no policy.
+//
+// The protocol has two eras. A "modern" revision (2026-07-28) is stateless:
+// no initialize, no session, every request carries its version. The "legacy"
+// revisions open with initialize. Rules cited below are those of the
+// specification text of 2026-07-28 unless said otherwise.
+package mcp
+
+import "slices"
+
+// Revisions of the protocol, newest first.
+const (
+	Version20260728 = "2026-07-28"
+	Version20251125 = "2025-11-25"
+	Version20250618 = "2025-06-18"
+	Version20250326 = "2025-03-26"
+	Version20241105 = "2024-11-05"
+)
+
+var (
+	// ModernVersions are the stateless revisions spoken here, newest first.
+	ModernVersions = []string{Version20260728}
+	// LegacyVersions are the revisions with an initialize handshake, newest first.
+	LegacyVersions = []string{Version20251125, Version20250618, Version20250326, Version20241105}
+)
+
+// AllVersions are the revisions spoken here, newest first.
+func AllVersions() []string { return slices.Concat(ModernVersions, LegacyVersions) }
+
+// IsModern reports whether version is a stateless revision spoken here.
+func IsModern(version string) bool { return slices.Contains(ModernVersions, version) }
+
+// IsLegacy reports whether version is a revision with a handshake spoken here.
+func IsLegacy(version string) bool { return slices.Contains(LegacyVersions, version) }
+
+// WellFormedVersion reports whether s looks like a revision (a date). Only
+// such strings may be copied from a peer into a status or a log.
+func WellFormedVersion(s string) bool {
+	if len(s) != len("2006-01-02") {
+		return false
+	}
+	for i, c := range []byte(s) {
+		if i == 4 || i == 7 {
+			if c != '-' {
+				return false
+			}
+		} else if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// Methods.
+const (
+	MethodDiscover            = "server/discover" // modern only
+	MethodInitialize          = "initialize"      // legacy only
+	MethodPing                = "ping"            // legacy only
+	MethodToolsList           = "tools/list"
+	MethodToolsCall           = "tools/call"
+	MethodResourcesList       = "resources/list"
+	MethodResourceTemplates   = "resources/templates/list"
+	MethodResourcesRead       = "resources/read"
+	MethodPromptsList         = "prompts/list"
+	MethodPromptsGet          = "prompts/get"
+	MethodComplete            = "completion/complete"
+	MethodSubscriptionsListen = "subscriptions/listen" // modern only
+	MethodSetLevel            = "logging/setLevel"     // legacy only
+
+	NotificationInitialized  = "notifications/initialized" // legacy only
+	NotificationCancelled    = "notifications/cancelled"
+	NotificationToolsChanged = "notifications/tools/list_changed"
+	NotificationAcknowledged = "notifications/subscriptions/acknowledged" // modern only
+)
+
+// HTTP headers. Names are in canonical MIME form.
+const (
+	HeaderProtocolVersion = "Mcp-Protocol-Version"
+	HeaderSessionID       = "Mcp-Session-Id" // legacy only
+	HeaderMethod          = "Mcp-Method"     // modern only
+	HeaderName            = "Mcp-Name"       // modern only: tools/call, prompts/get, resources/read
+	HeaderParamPrefix     = "Mcp-Param-"     // modern only
+)
+
+// Keys of _meta that the modern revision defines.
+const (
+	MetaProtocolVersion    = "io.modelcontextprotocol/protocolVersion"
+	MetaClientCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	MetaClientInfo         = "io.modelcontextprotocol/clientInfo"
+	MetaServerInfo         = "io.modelcontextprotocol/serverInfo"
+	MetaSubscriptionID     = "io.modelcontextprotocol/subscriptionId"
+	// MetaCatalogDigest is Espalier's own: the digest of the catalog that an
+	// answer of discover or initialize was made from.
+	MetaCatalogDigest = "mcp.espalier.dev/catalog-digest"
+)
+
+// JSON-RPC error codes.
+const (
+	CodeParseError     = -32700
+	CodeInvalidRequest = -32600
+	CodeMethodNotFound = -32601
+	CodeInvalidParams  = -32602
+	CodeInternalError  = -32603
+
+	CodeHeaderMismatch                  = -32020 // HTTP 400
+	CodeMissingRequiredClientCapability = -32021 // HTTP 400
+	CodeUnsupportedProtocolVersion      = -32022 // HTTP 400, data.supported
+
+	// Espalier's own codes lie outside -32768..-32000, which the
+	// specification reserves. data.reason says which rule refused.
+	CodeForbidden       = -31001 // HTTP 403
+	CodeTooManyRequests = -31002 // HTTP 429
+	CodeTooLarge        = -31003 // HTTP 413
+)
+
+// MaxToolName is the longest name that the specification recommends, in bytes.
+const MaxToolName = 128
+
+// MaxClientToolName is the longest name that widespread clients accept. A
+// longer one is flagged, never dropped.
+const MaxClientToolName = 64
+
+// ValidToolName reports whether name keeps to the specification's advice:
+// 1 to 128 of letters, digits, underscore, hyphen and dot.
+func ValidToolName(name string) bool {
+	if name == "" || len(name) > MaxToolName {
+		return false
+	}
+	for _, c := range []byte(name) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-', c == '.':
+		default:
+			return false
+		}
+	}
+	return true
+}

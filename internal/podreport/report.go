@@ -1,0 +1,78 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podreport is the contract from a pod of the shared server up to the
+// operator: what GET /report on the pod's internal port answers. It is
+// versioned and additive, bounded, and as untrusted by its reader as any
+// other answer from a pod.
+package podreport
+
+import "time"
+
+const (
+	// Version of the report's shape. A reader accepts any version and
+	// ignores what it does not know.
+	Version = 1
+	// Path on the internal port.
+	Path = "/report"
+	// MaxBytes bounds the encoded report. A writer cuts NotServed and
+	// Credentials to fit and sets Truncated.
+	MaxBytes = 256 << 10
+)
+
+// Report is one pod's account of itself.
+type Report struct {
+	Version int `json:"version"`
+	// ServerVersion is the version of the server binary.
+	ServerVersion string `json:"serverVersion"`
+	// CatalogDigest is the digest of the catalog that lists and calls are
+	// answered from; empty until the first one was loaded.
+	CatalogDigest string `json:"catalogDigest,omitempty"`
+	// CatalogState says how the newest catalog on disk fared.
+	CatalogState CatalogState `json:"catalogState"`
+	// Missing names the features that the newest catalog requires and this
+	// server lacks; set with state Unsupported.
+	Missing []string `json:"missing,omitempty"`
+	// Credentials are the mounted keys that handlers use.
+	Credentials []Credential `json:"credentials,omitempty"`
+	// NotServed are the entries of the catalog that are not served, and why.
+	NotServed []NotServed `json:"notServed,omitempty"`
+	// Truncated is set when lists above were cut to fit MaxBytes.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// CatalogState is the state of the newest catalog on disk.
+type CatalogState string
+
+const (
+	// CatalogLoaded: the newest catalog is the one served.
+	CatalogLoaded CatalogState = "Loaded"
+	// CatalogIncomplete: index and shards do not match yet; the old one is served.
+	CatalogIncomplete CatalogState = "Incomplete"
+	// CatalogUnsupported: it requires features this server lacks; the old one is served.
+	CatalogUnsupported CatalogState = "Unsupported"
+	// CatalogInvalid: it cannot be decoded; the old one is served.
+	CatalogInvalid CatalogState = "Invalid"
+	// CatalogMissing: there is none on disk.
+	CatalogMissing CatalogState = "Missing"
+)
+
+// Credential is one mounted key. Its value appears nowhere.
+type Credential struct {
+	// Path below the credentials folder, for example secrets/NAME/KEY.
+	Path string `json:"path"`
+	// Present is false while the key is not mounted.
+	Present bool `json:"present"`
+	// LoadedAt is when the bytes in use were first seen.
+	LoadedAt *time.Time `json:"loadedAt,omitempty"`
+}
+
+// NotServed is an entry of the catalog that is not served.
+type NotServed struct {
+	// Kind of the entry: "tool".
+	Kind string `json:"kind"`
+	// Name of the entry.
+	Name string `json:"name"`
+	// Reason in CamelCase.
+	Reason string `json:"reason"`
+}
