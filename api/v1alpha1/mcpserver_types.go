@@ -1,0 +1,436 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MCPServerType says what runs behind an MCPServer.
+//
+// +kubebuilder:validation:Enum=Tools;Container;External
+type MCPServerType string
+
+const (
+	// TypeTools: the shared server image serves the MCPTools that name it.
+	TypeTools MCPServerType = "Tools"
+	// TypeContainer: an image of the user's that speaks MCP over HTTP.
+	TypeContainer MCPServerType = "Container"
+	// TypeExternal: a server elsewhere. It is probed and reported.
+	TypeExternal MCPServerType = "External"
+)
+
+// MCPServer is an MCP server: what it serves, how it runs, and whether it
+// was proved to work.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=mcps,categories=mcp
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Tools",type=integer,JSONPath=`.status.toolCount`,description="Tools proved on the wire; blank is unknown"
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.status.replicas`
+// +kubebuilder:printcolumn:name="Healthy",type=integer,JSONPath=`.status.healthyReplicas`,description="Replicas that were proved"
+// +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
+// +kubebuilder:printcolumn:name="Protocol",type=string,priority=1,JSONPath=`.status.server.protocolVersion`
+// +kubebuilder:printcolumn:name="Transports",type=string,priority=1,JSONPath=`.status.transports`
+// +kubebuilder:printcolumn:name="Server",type=string,priority=1,JSONPath=`.status.server.name`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 50 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name begins with a letter, holds only a-z, 0-9 and '-', and has at most 50 characters: it names the Service NAME-mcp"
+type MCPServer struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is what is wanted.
+	// +required
+	Spec MCPServerSpec `json:"spec,omitempty,omitzero"`
+
+	// status is what was observed.
+	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
+	Status MCPServerStatus `json:"status,omitempty,omitzero"`
+}
+
+// MCPServerList is a list of MCPServers.
+//
+// +kubebuilder:object:root=true
+type MCPServerList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []MCPServer `json:"items"`
+}
+
+// MCPServerSpec is what is wanted of an MCP server.
+//
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Container') == has(self.container)",message="container is for type Container, and needed there"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'External') == has(self.external)",message="external is for type External, and needed there"
+// +kubebuilder:validation:XValidation:rule="self.type == 'Tools' || !(has(self.tools) || has(self.limits) || has(self.cacheSeconds) || has(self.cors) || has(self.publicURL) || has(self.serverInfo))",message="tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools: Espalier does not stand in front of a Container or an External server"
+// +kubebuilder:validation:XValidation:rule="self.type == 'Tools' || !has(self.transports)",message="transports is for type Tools: a Container has container.path, an External server has external.url"
+// +kubebuilder:validation:XValidation:rule="self.type != 'External' || !(has(self.workload) || has(self.suspend) || has(self.startupTimeoutSeconds) || has(self.terminationGracePeriodSeconds))",message="workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none"
+// +kubebuilder:validation:XValidation:rule="self.type != 'External' || !has(self.probe) || !(has(self.probe.gateReadiness) || has(self.probe.via))",message="probe.gateReadiness and probe.via need pods, and type External has none"
+// +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.external.headers) || self.external.headers.all(h, !has(h.expression))",message="external.headers cannot use expression, which needs a call: use value, secretKeyRef or configMapKeyRef"
+type MCPServerSpec struct {
+	// type says what runs behind the server. The member of that name is set,
+	// and no other.
+	// +optional
+	// +kubebuilder:default=Tools
+	Type MCPServerType `json:"type,omitempty"`
+
+	// container is an image that speaks MCP over streamable HTTP.
+	// +optional
+	Container *ContainerSource `json:"container,omitempty"`
+
+	// external is a server that runs elsewhere.
+	// +optional
+	External *Connection `json:"external,omitempty"`
+
+	// serverInfo is what the server says of itself.
+	// +optional
+	ServerInfo *ServerInfo `json:"serverInfo,omitempty"`
+
+	// transports that clients may use. Naming one replaces the default, which
+	// is StreamableHTTP at /mcp.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	Transports []Transport `json:"transports,omitempty"`
+
+	// cors names the web origins that may call the server from a browser.
+	// +optional
+	CORS *CORS `json:"cors,omitempty"`
+
+	// publicURL is what clients outside the cluster use. A browser's Origin
+	// is checked against it.
+	// +optional
+	// +kubebuilder:validation:MinLength=8
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://[A-Za-z0-9.\[\]:_-]+(/[^?#\s]*)?$`
+	PublicURL string `json:"publicURL,omitempty"`
+
+	// tools says which tools are served, and how conflicts end.
+	// +optional
+	Tools *ToolsPolicy `json:"tools,omitempty"`
+
+	// limits of what callers may use.
+	// +optional
+	Limits *Limits `json:"limits,omitempty"`
+
+	// cacheSeconds is how long clients may keep lists. Defaults to 5.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	CacheSeconds *int32 `json:"cacheSeconds,omitempty"`
+
+	// probe is how the operator proves that the server works.
+	// +optional
+	Probe *Probe `json:"probe,omitempty"`
+
+	// replicas is the number of pods. HorizontalPodAutoscaler and KEDA target
+	// the MCPServer, which has the scale subresource.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// suspend stops all pods and keeps replicas as it is.
+	// +optional
+	Suspend *bool `json:"suspend,omitempty"`
+
+	// startupTimeoutSeconds is how long a pod may take until it answers.
+	// Defaults to 120.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	StartupTimeoutSeconds *int32 `json:"startupTimeoutSeconds,omitempty"`
+
+	// terminationGracePeriodSeconds is how long a pod may take to finish its
+	// calls when it ends. Defaults to 60.
+	// +optional
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=3600
+	TerminationGracePeriodSeconds *int32 `json:"terminationGracePeriodSeconds,omitempty"`
+
+	// workload is how the pods run.
+	// +optional
+	Workload *Workload `json:"workload,omitempty"`
+}
+
+// ContainerSource is an image that speaks MCP over streamable HTTP.
+type ContainerSource struct {
+	// image to run.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^[^\s]+$`
+	Image string `json:"image,omitempty"`
+
+	// port that the container listens on. Defaults to 8080. The Service's
+	// port is 8080 whatever this is.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port *int32 `json:"port,omitempty"`
+
+	// path of the MCP endpoint. Defaults to /mcp.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^/[^?#\s]*$`
+	Path string `json:"path,omitempty"`
+
+	// command replaces the image's entrypoint.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=4096
+	Command []string `json:"command,omitempty"`
+
+	// args replace the image's arguments.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=4096
+	Args []string `json:"args,omitempty"`
+}
+
+// ServerInfo is what the server says of itself.
+//
+// +kubebuilder:validation:MinProperties=1
+type ServerInfo struct {
+	// name of the server on the wire. Defaults to the MCPServer's name.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Name string `json:"name,omitempty"`
+
+	// title for people.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Title string `json:"title,omitempty"`
+
+	// version of what is served. Defaults to 0.0.0.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Version string `json:"version,omitempty"`
+
+	// instructions tell a model how to use the server.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16384
+	Instructions string `json:"instructions,omitempty"`
+}
+
+// TransportType names a transport.
+//
+// +kubebuilder:validation:Enum=StreamableHTTP
+type TransportType string
+
+// TransportStreamableHTTP is streamable HTTP, both eras of the protocol on one URL.
+const TransportStreamableHTTP TransportType = "StreamableHTTP"
+
+// Transport is one way for clients to reach the server.
+type Transport struct {
+	// type of the transport.
+	// +required
+	Type TransportType `json:"type,omitempty"`
+
+	// path on the Service's port. Defaults to /mcp.
+	// +optional
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^/[A-Za-z0-9._~/-]+$`
+	Path string `json:"path,omitempty"`
+}
+
+// CORS names the web origins that may call the server from a browser.
+type CORS struct {
+	// allowedOrigins are exact origins, for example https://app.example.com.
+	// A request whose Origin header is neither here nor that of publicURL is
+	// refused with 403; a request without the header passes.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^https?://[A-Za-z0-9.\[\]:_-]+$`
+	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
+}
+
+// ConflictPolicy says which of two entries of one name is served.
+//
+// +kubebuilder:validation:Enum=Oldest;Newest;HideAll
+type ConflictPolicy string
+
+const (
+	// ConflictOldest: the one created first wins, then the first by name.
+	ConflictOldest ConflictPolicy = "Oldest"
+	// ConflictNewest: the one created last wins. Whoever may create a tool
+	// can then replace another's.
+	ConflictNewest ConflictPolicy = "Newest"
+	// ConflictHideAll: none is served.
+	ConflictHideAll ConflictPolicy = "HideAll"
+)
+
+// ToolsPolicy says which tools are served.
+//
+// +kubebuilder:validation:MinProperties=1
+type ToolsPolicy struct {
+	// max is how many tools that come from elsewhere are served. Defaults to
+	// 100. Tools declared as MCPTools are never cut.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	Max *int32 `json:"max,omitempty"`
+
+	// include keeps only tools whose name matches one of these globs
+	// ('*' any run of characters, '?' one).
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_.*?-]+$`
+	Include []string `json:"include,omitempty"`
+
+	// exclude drops tools whose name matches one of these globs.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_.*?-]+$`
+	Exclude []string `json:"exclude,omitempty"`
+
+	// filter is CEL over tool (name, title, description, annotations,
+	// metadata) that gives true for what is served. A tool for which it
+	// cannot be evaluated is hidden.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Filter string `json:"filter,omitempty"`
+
+	// conflictPolicy says which of two tools of one name is served. Defaults
+	// to Oldest.
+	// +optional
+	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
+}
+
+// Limits of what callers may use of one replica.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.burst) || has(self.requestsPerSecond)",message="burst needs requestsPerSecond"
+// +kubebuilder:validation:MinProperties=1
+type Limits struct {
+	// requestsPerSecond per replica. Absent is no limit.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	RequestsPerSecond *int32 `json:"requestsPerSecond,omitempty"`
+
+	// burst above requestsPerSecond. Defaults to twice requestsPerSecond.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Burst *int32 `json:"burst,omitempty"`
+
+	// concurrency is how many calls run at once per replica. Defaults to 64.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	Concurrency *int32 `json:"concurrency,omitempty"`
+
+	// streams is how many long streams are open at once per replica.
+	// Defaults to 1024.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	Streams *int32 `json:"streams,omitempty"`
+
+	// callTimeoutSeconds bounds one call. Defaults to 60.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	CallTimeoutSeconds *int32 `json:"callTimeoutSeconds,omitempty"`
+
+	// maxMessageBytes bounds a request and an answer, each hop. Defaults to
+	// 10485760 (10 MiB).
+	// +optional
+	// +kubebuilder:validation:Minimum=1024
+	// +kubebuilder:validation:Maximum=104857600
+	MaxMessageBytes *int64 `json:"maxMessageBytes,omitempty"`
+}
+
+// ProbeVia says which address of a server with pods is dialled.
+//
+// +kubebuilder:validation:Enum=Pods;Service
+type ProbeVia string
+
+const (
+	// ProbeViaPods dials each pod by its IP, with the Service's name as Host.
+	ProbeViaPods ProbeVia = "Pods"
+	// ProbeViaService dials the Service, where a mesh or a policy forbids pod IPs.
+	ProbeViaService ProbeVia = "Service"
+)
+
+// Probe is how the operator proves that a server works.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.timeoutSeconds) ? self.timeoutSeconds : 10) <= (has(self.intervalSeconds) ? self.intervalSeconds : 30)",message="timeoutSeconds (default 10) is at most intervalSeconds (default 30)"
+// +kubebuilder:validation:XValidation:rule="!has(self.headers) || self.headers.all(h, !has(h.expression))",message="probe.headers cannot use expression, which needs a call: use value, secretKeyRef or configMapKeyRef"
+// +kubebuilder:validation:MinProperties=1
+type Probe struct {
+	// intervalSeconds between two probes of a replica. Defaults to 30.
+	// +optional
+	// +kubebuilder:validation:Minimum=5
+	// +kubebuilder:validation:Maximum=3600
+	IntervalSeconds *int32 `json:"intervalSeconds,omitempty"`
+
+	// timeoutSeconds bounds one probe. Defaults to 10.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=300
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+
+	// failureThreshold is how many probes fail before a replica counts as
+	// failed. Defaults to 3.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=20
+	FailureThreshold *int32 `json:"failureThreshold,omitempty"`
+
+	// via says which address is dialled. Defaults to Pods.
+	// +optional
+	Via ProbeVia `json:"via,omitempty"`
+
+	// host replaces the Host header, for a server that accepts only certain
+	// names.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=260
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9.\[\]:_-]+$`
+	Host string `json:"host,omitempty"`
+
+	// headers of the probe alone, for example a credential. What callers
+	// send is not touched by it.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	Headers []Header `json:"headers,omitempty"`
+
+	// gateReadiness keeps a pod out of the Service until it was proved once.
+	// +optional
+	GateReadiness *bool `json:"gateReadiness,omitempty"`
+}
