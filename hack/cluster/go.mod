@@ -1,0 +1,3 @@
+module github.com/espalier-dev/espalier/hack/cluster
+
+go 1.26.0

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/espalier-dev/espalier/hack/images/internal/image"
+)
+
+// nodePath is where Node lies in the image.
+const nodePath = "/usr/local/bin/node"
+
+// runtimeFiles are Node itself and the libraries that it is linked with.
+func runtimeFiles() ([]image.File, error) {
+	program, err := exec.LookPath("node")
+	if err != nil {
+		return nil, err
+	}
+	program, err = filepath.EvalSymlinks(program)
+	if err != nil {
+		return nil, err
+	}
+	out, err := exec.Command("ldd", program).Output()
+	if err != nil {
+		return nil, fmt.Errorf("ldd %s: %w", program, err)
+	}
+	files := append(image.BaseFiles(),
+		image.File{Path: nodePath, Mode: 0o755, Source: program},
+		image.File{Path: "/etc/nsswitch.conf", Mode: 0o644, Content: []byte("hosts: files dns\n")},
+	)
+	for _, library := range libraries(string(out)) {
+		files = append(files, image.File{Path: library, Mode: 0o755, Source: library})
+	}
+	return files, nil
+}
+
+// libraries reads the paths from the output of ldd: "libm.so.6 => /lib/libm.so.6 (0x..)",
+// and for the loader "/lib64/ld-linux-x86-64.so.2 (0x..)".
+func libraries(ldd string) []string {
+	var paths []string
+	for line := range strings.Lines(ldd) {
+		for _, field := range strings.Fields(line) {
+			if strings.HasPrefix(field, "/") {
+				paths = append(paths, field)
+			}
+		}
+	}
+	return paths
+}
+
+// version is that of the Node which would get into the image.
+func version() (string, error) {
+	out, err := exec.Command("node", "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("node --version: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
