@@ -1,0 +1,169 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"path"
+	"slices"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/expression"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+)
+
+// Catalog is what one MCPServer serves, and a verdict on each registration.
+type Catalog struct {
+	// Server is the verdict on the server's own part of it (tools.filter).
+	Server Verdict
+	// Config is the catalog file. It is made in any case: a filter that does
+	// not compile hides every tool.
+	Config *serverconfig.Config
+	// Verdicts by the MCPTool's metadata.name.
+	Verdicts map[string]Verdict
+	// Served are the accepted tools by metadata.name.
+	Served map[string]*Compiled
+	// Refs of the accepted tools, sorted.
+	Refs []Ref
+}
+
+// Build joins the tools that name server. Their order does not matter.
+func Build(server *mcpv1.MCPServer, tools []*Compiled, trust serverconfig.ProbeTrust) *Catalog {
+	c := &Catalog{
+		Server:   accepted(mcpv1.ReasonAccepted, "The spec is sound."),
+		Verdicts: make(map[string]Verdict, len(tools)),
+		Served:   make(map[string]*Compiled, len(tools)),
+		Config: &serverconfig.Config{
+			Version:        serverconfig.Version,
+			Server:         serverInfo(server),
+			Transports:     transports(server),
+			AllowedOrigins: allowedOrigins(server),
+			CacheSeconds:   defaultCacheSeconds,
+			Limits:         limits(server),
+			Probe:          trust,
+		},
+	}
+	set(&c.Config.CacheSeconds, server.Spec.CacheSeconds)
+	candidates := c.admit(server, tools)
+	c.resolveConflicts(server, candidates)
+	for _, t := range c.Served {
+		c.Config.Tools = append(c.Config.Tools, *t.Entry)
+		c.Refs = append(c.Refs, t.Refs...)
+	}
+	slices.SortFunc(c.Config.Tools, func(a, b serverconfig.Tool) int { return cmp.Compare(a.Name, b.Name) })
+	c.Refs = SortRefs(c.Refs)
+	return c
+}
+
+// admit gives the tools that are sound, switched on and not filtered out.
+func (c *Catalog) admit(server *mcpv1.MCPServer, tools []*Compiled) []*Compiled {
+	keep := c.filter(server)
+	var out []*Compiled
+	for _, t := range tools {
+		v := t.Verdict
+		switch {
+		case t.Suspended:
+			v = refused(mcpv1.ReasonSuspended, "spec.suspend is true: the tool is hidden.")
+		case v.Accepted:
+			if f := keep(t); !f.Accepted {
+				v = f
+			}
+		}
+		c.Verdicts[t.Object] = v
+		if v.Accepted {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// filter gives the test that include, exclude and filter of server make up.
+func (c *Catalog) filter(server *mcpv1.MCPServer) func(*Compiled) Verdict {
+	policy := server.Spec.Tools
+	if policy == nil {
+		policy = &mcpv1.ToolsPolicy{}
+	}
+	var program *expression.Program
+	if policy.Filter != "" {
+		p, err := expression.Compile(expression.Filter, policy.Filter, expression.Bool)
+		if err != nil {
+			c.Server = refused(mcpv1.ReasonInvalidFilter, "spec.tools.filter: %v No tool is served until it compiles.", err)
+			return func(*Compiled) Verdict {
+				return refused(mcpv1.ReasonFiltered, "spec.tools.filter of MCPServer %s does not compile, so no tool is served.", server.Name)
+			}
+		}
+		program = p
+	}
+	return func(t *Compiled) Verdict {
+		switch name := t.Name(); {
+		case len(policy.Include) > 0 && !matches(policy.Include, name):
+			return refused(mcpv1.ReasonFiltered, "spec.tools.include of MCPServer %s does not match %s.", server.Name, name)
+		case matches(policy.Exclude, name):
+			return refused(mcpv1.ReasonFiltered, "spec.tools.exclude of MCPServer %s matches %s.", server.Name, name)
+		case program != nil:
+			return judge(program, t, server.Name)
+		default:
+			return Verdict{Accepted: true}
+		}
+	}
+}
+
+func judge(program *expression.Program, t *Compiled, server string) Verdict {
+	value, err := program.Eval(context.Background(), t.vars)
+	if err != nil {
+		return refused(mcpv1.ReasonFiltered, "spec.tools.filter of MCPServer %s cannot be evaluated for %s, which hides it: %v", server, t.Name(), err)
+	}
+	if keep, ok := value.(bool); !ok || !keep {
+		return refused(mcpv1.ReasonFiltered, "spec.tools.filter of MCPServer %s leaves %s out.", server, t.Name())
+	}
+	return Verdict{Accepted: true}
+}
+
+func matches(globs []string, name string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool {
+		// The CRD admits no pattern that path.Match could refuse.
+		ok, err := path.Match(glob, name)
+		return err == nil && ok
+	})
+}
+
+// resolveConflicts fills Served with one tool per name at most.
+func (c *Catalog) resolveConflicts(server *mcpv1.MCPServer, candidates []*Compiled) {
+	policy := mcpv1.ConflictOldest
+	if t := server.Spec.Tools; t != nil && t.ConflictPolicy != "" {
+		policy = t.ConflictPolicy
+	}
+	slices.SortFunc(candidates, func(a, b *Compiled) int { return precedence(a, b, policy) })
+	byName := make(map[string][]*Compiled, len(candidates))
+	for _, t := range candidates {
+		byName[t.Name()] = append(byName[t.Name()], t)
+	}
+	for name, group := range byName {
+		if policy == mcpv1.ConflictHideAll && len(group) > 1 {
+			for i, t := range group {
+				other := group[(i+1)%len(group)]
+				c.Verdicts[t.Object] = refused(mcpv1.ReasonConflict,
+					"MCPTool %s has the name %s too, and conflictPolicy HideAll of MCPServer %s hides both. Rename one by spec.name.", other.Object, name, server.Name)
+			}
+			continue
+		}
+		winner := group[0]
+		c.Served[winner.Object] = winner
+		for _, t := range group[1:] {
+			c.Verdicts[t.Object] = refused(mcpv1.ReasonConflict,
+				"MCPTool %s has the name %s too and wins on MCPServer %s by conflictPolicy %s. Rename one by spec.name, or delete one.", winner.Object, name, server.Name, policy)
+		}
+	}
+}
+
+// precedence orders candidates so that the winner comes first: by creation,
+// then by name, as in Gateway API.
+func precedence(a, b *Compiled, policy mcpv1.ConflictPolicy) int {
+	age := a.Created.Compare(b.Created)
+	if policy == mcpv1.ConflictNewest {
+		age = -age
+	}
+	return cmp.Or(age, cmp.Compare(a.Object, b.Object))
+}

@@ -1,0 +1,213 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/expression"
+	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+)
+
+const (
+	maxClientName         = mcp.MaxClientToolName
+	defaultTimeoutSeconds = 30
+)
+
+// entry gives the catalog entry of an accepted tool.
+func entry(tool *mcpv1.MCPTool, raw json.RawMessage) *serverconfig.Tool {
+	return &serverconfig.Tool{
+		Name:       ToolName(tool),
+		Definition: raw,
+		Source:     Source(tool.Name),
+		Metadata:   tool.Spec.Metadata,
+		HTTP:       httpHandler(tool.Spec.HTTP),
+		Expression: result(tool.Spec.Expression),
+	}
+}
+
+// Source of the tool that the MCPTool of this name declares.
+func Source(object string) string { return "mcptool/" + object }
+
+func httpHandler(h *mcpv1.HTTPHandler) *serverconfig.HTTP {
+	if h == nil {
+		return nil
+	}
+	out := &serverconfig.HTTP{
+		Connection:     connection(&h.Connection),
+		Method:         string(h.Method),
+		Path:           parameters(h.Path),
+		Query:          parameters(h.Query),
+		QuerySet:       h.Query != nil,
+		TimeoutSeconds: defaultTimeoutSeconds,
+		Result:         result(h.Result),
+	}
+	if h.Body != nil {
+		out.Body = &serverconfig.Body{Expression: h.Body.Expression, MediaType: h.Body.MediaType}
+	}
+	if h.TimeoutSeconds != nil {
+		out.TimeoutSeconds = *h.TimeoutSeconds
+	}
+	if h.Retries != nil {
+		out.Retries = *h.Retries
+	}
+	return out
+}
+
+func connection(c *mcpv1.Connection) serverconfig.Connection {
+	out := serverconfig.Connection{URL: c.URL}
+	for _, h := range c.Headers {
+		v := serverconfig.Value{Name: h.Name, Prefix: h.Prefix, Value: h.Value, Expression: h.Expression}
+		if r, ok := keyRef(h.SecretKeyRef, h.ConfigMapKeyRef); ok {
+			v.File = r.Path()
+		}
+		out.Headers = append(out.Headers, v)
+	}
+	if t := c.TLS; t != nil {
+		out.TLS = &serverconfig.TLS{ServerName: t.ServerName}
+		if t.CA != nil {
+			if r, ok := keyRef(t.CA.SecretKeyRef, t.CA.ConfigMapKeyRef); ok {
+				out.TLS.CAFile = r.Path()
+			}
+		}
+		if ref := t.ClientCertificateRef; ref != nil {
+			out.TLS.CertFile = Ref{Kind: RefSecret, Name: ref.Name, Key: "tls.crt"}.Path()
+			out.TLS.KeyFile = Ref{Kind: RefSecret, Name: ref.Name, Key: "tls.key"}.Path()
+		}
+	}
+	return out
+}
+
+func parameters(in []mcpv1.Parameter) []serverconfig.Value {
+	var out []serverconfig.Value
+	for _, p := range in {
+		out = append(out, serverconfig.Value{Name: p.Name, Value: p.Value, Expression: p.Expression})
+	}
+	return out
+}
+
+func result(r *mcpv1.Result) *serverconfig.Result {
+	if r == nil {
+		return nil
+	}
+	out := &serverconfig.Result{Structured: r.Structured, Text: r.Text, IsError: r.IsError}
+	for _, c := range r.Content {
+		out.Content = append(out.Content, serverconfig.Content{
+			Type: serverconfig.ContentType(c.Type), MIMEType: c.MIMEType, URI: c.URI, Expression: c.Expression,
+		})
+	}
+	return out
+}
+
+func handlerRefs(tool *mcpv1.MCPTool) []Ref {
+	if tool.Spec.HTTP == nil {
+		return nil
+	}
+	return ConnectionRefs(&tool.Spec.HTTP.Connection)
+}
+
+var placeholder = regexp.MustCompile(`\{([^{}/]+)\}`)
+
+// checkHTTP checks what the schema of the CRD cannot say of a URL.
+func checkHTTP(tool *mcpv1.MCPTool) Verdict {
+	h := tool.Spec.HTTP
+	if h == nil {
+		return Verdict{Accepted: true}
+	}
+	u, err := url.Parse(placeholder.ReplaceAllString(h.URL, "x"))
+	if err != nil || u.Host == "" || u.User != nil {
+		return refused(mcpv1.ReasonInvalidURL, "spec.http.url cannot be parsed. Give http(s)://HOST[:PORT]/PATH; escape what is not a placeholder.")
+	}
+	names := map[string]bool{}
+	for _, m := range placeholder.FindAllStringSubmatch(h.URL, -1) {
+		names[m[1]] = true
+	}
+	for _, p := range h.Path {
+		if !names[p.Name] {
+			return refused(mcpv1.ReasonInvalidURL, "spec.http.path names %q, which is no placeholder of spec.http.url.", p.Name)
+		}
+	}
+	return Verdict{Accepted: true}
+}
+
+// located is an expression and where it stands.
+type located struct {
+	where string
+	scope expression.Scope
+	src   string
+	want  expression.Kind
+}
+
+func checkExpressions(tool *mcpv1.MCPTool) Verdict {
+	var all []located
+	if h := tool.Spec.HTTP; h != nil {
+		all = slices.Concat(headerExpressions(h.Headers), parameterExpressions("spec.http.path", h.Path, expression.Scalar),
+			parameterExpressions("spec.http.query", h.Query, expression.ScalarOrList), bodyExpression(h.Body),
+			resultExpressions("spec.http.result", expression.Response, h.Result))
+	}
+	all = append(all, resultExpressions("spec.expression", expression.Call, tool.Spec.Expression)...)
+	for _, e := range all {
+		if e.src == "" {
+			continue
+		}
+		if _, err := expression.Compile(e.scope, e.src, e.want); err != nil {
+			return refused(mcpv1.ReasonInvalidExpression, "%s: %v", e.where, err)
+		}
+	}
+	return Verdict{Accepted: true}
+}
+
+func headerExpressions(headers []mcpv1.Header) []located {
+	var out []located
+	for _, h := range headers {
+		out = append(out, located{"spec.http.headers " + h.Name, expression.Call, h.Expression, expression.Scalar})
+	}
+	return out
+}
+
+func parameterExpressions(where string, params []mcpv1.Parameter, want expression.Kind) []located {
+	var out []located
+	for _, p := range params {
+		out = append(out, located{where + " " + p.Name, expression.Call, p.Expression, want})
+	}
+	return out
+}
+
+func bodyExpression(b *mcpv1.HTTPBody) []located {
+	if b == nil {
+		return nil
+	}
+	return []located{{"spec.http.body", expression.Call, b.Expression, expression.BodyKind(b.MediaType)}}
+}
+
+func resultExpressions(where string, scope expression.Scope, r *mcpv1.Result) []located {
+	if r == nil {
+		return nil
+	}
+	out := []located{
+		{where + ".structured", scope, r.Structured, expression.Any},
+		{where + ".text", scope, r.Text, expression.String},
+		{where + ".isError", scope, r.IsError, expression.Bool},
+	}
+	for _, c := range r.Content {
+		want := expression.StringOrBytes
+		if c.Type == mcpv1.ContentText || c.Type == mcpv1.ContentResourceLink {
+			want = expression.String
+		}
+		out = append(out, located{where + ".content", scope, c.Expression, want})
+	}
+	return out
+}
+
+func filterVars(raw json.RawMessage, tool *mcpv1.MCPTool) map[string]any {
+	var def map[string]any
+	// The definition was made by this package a moment ago.
+	_ = json.Unmarshal(raw, &def)
+	return expression.ToolVars(def, tool.Spec.Metadata, Source(tool.Name))
+}

@@ -1,0 +1,116 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"net/url"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+)
+
+// Defaults of an MCPServer's catalog; API.md and the CRD's field docs state them.
+const (
+	defaultVersion         = "0.0.0"
+	defaultPath            = "/mcp"
+	defaultCacheSeconds    = 5
+	defaultConcurrency     = 64
+	defaultStreams         = 1024
+	defaultCallTimeout     = 60
+	defaultMaxMessageBytes = 10 << 20
+)
+
+// Selects reports whether tool names server: by name, or by label.
+func Selects(tool *mcpv1.MCPTool, server *mcpv1.MCPServer) bool {
+	if tool.Namespace != server.Namespace {
+		return false
+	}
+	if tool.Spec.ServerSelector == nil {
+		return slices.ContainsFunc(tool.Spec.ServerRefs, func(r mcpv1.ServerRef) bool { return r.Name == server.Name })
+	}
+	selector, err := metav1.LabelSelectorAsSelector(tool.Spec.ServerSelector)
+	return err == nil && !selector.Empty() && selector.Matches(labels.Set(server.Labels))
+}
+
+// Path of the server's MCP endpoint.
+func Path(server *mcpv1.MCPServer) string {
+	if c := server.Spec.Container; c != nil {
+		if c.Path != "" {
+			return c.Path
+		}
+		return defaultPath
+	}
+	return transports(server)[0].Path
+}
+
+func transports(server *mcpv1.MCPServer) []serverconfig.Transport {
+	var out []serverconfig.Transport
+	for _, t := range server.Spec.Transports {
+		p := t.Path
+		if p == "" {
+			p = defaultPath
+		}
+		out = append(out, serverconfig.Transport{Type: serverconfig.TransportType(t.Type), Path: p})
+	}
+	if out == nil {
+		out = []serverconfig.Transport{{Type: serverconfig.TransportStreamableHTTP, Path: defaultPath}}
+	}
+	return out
+}
+
+func serverInfo(server *mcpv1.MCPServer) serverconfig.ServerInfo {
+	out := serverconfig.ServerInfo{Name: server.Name, Version: defaultVersion}
+	if in := server.Spec.ServerInfo; in != nil {
+		out.Title, out.Instructions = in.Title, in.Instructions
+		if in.Name != "" {
+			out.Name = in.Name
+		}
+		if in.Version != "" {
+			out.Version = in.Version
+		}
+	}
+	return out
+}
+
+// allowedOrigins are those of cors and that of publicURL, sorted.
+func allowedOrigins(server *mcpv1.MCPServer) []string {
+	var out []string
+	if server.Spec.CORS != nil {
+		out = slices.Clone(server.Spec.CORS.AllowedOrigins)
+	}
+	if u, err := url.Parse(server.Spec.PublicURL); err == nil && u.Host != "" {
+		out = append(out, u.Scheme+"://"+u.Host)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func limits(server *mcpv1.MCPServer) serverconfig.Limits {
+	out := serverconfig.Limits{
+		Concurrency: defaultConcurrency, Streams: defaultStreams,
+		CallTimeoutSeconds: defaultCallTimeout, MaxMessageBytes: defaultMaxMessageBytes,
+	}
+	in := server.Spec.Limits
+	if in == nil {
+		return out
+	}
+	set(&out.Concurrency, in.Concurrency)
+	set(&out.Streams, in.Streams)
+	set(&out.CallTimeoutSeconds, in.CallTimeoutSeconds)
+	set(&out.MaxMessageBytes, in.MaxMessageBytes)
+	set(&out.RequestsPerSecond, in.RequestsPerSecond)
+	out.Burst = 2 * out.RequestsPerSecond
+	set(&out.Burst, in.Burst)
+	return out
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}

@@ -1,0 +1,21 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+// Options of the operator that reach the pods.
+type Options struct {
+	// ServerImage is the shared server image.
+	ServerImage string
+	// ImagePullSecrets for every pod, beside the MCPServer's own.
+	ImagePullSecrets []string
+	// RunAsUser of pods of the shared image; nil leaves it to the platform
+	// (OpenShift).
+	RunAsUser *int64
+	// PodSecurity is the level that pods are judged by: privileged, baseline
+	// or restricted.
+	PodSecurity string
+}
+
+// DefaultRunAsUser is the user of pods of the shared image.
+const DefaultRunAsUser int64 = 65532
