@@ -25,7 +25,7 @@ func (c *Cluster) Assets(ctx context.Context) (string, error) {
 
 func (c *Cluster) ensure(ctx context.Context) (binaries, error) {
 	bins := binaries{}
-	for _, set := range c.sets() {
+	for _, set := range sets {
 		dir, err := c.Cache.Ensure(ctx, set)
 		if err != nil {
 			return nil, err
@@ -38,7 +38,7 @@ func (c *Cluster) ensure(ctx context.Context) (binaries, error) {
 // located are the programs' places, built or not.
 func (c *Cluster) located() (binaries, error) {
 	bins := binaries{}
-	for _, set := range c.sets() {
+	for _, set := range sets {
 		dir, err := c.Cache.Path(set)
 		if err != nil {
 			return nil, err

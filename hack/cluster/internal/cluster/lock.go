@@ -30,6 +30,12 @@ func (c *Cluster) lockForUp(ctx context.Context) (*build.Lock, error) {
 	return lock, nil
 }
 
+// unlockUp removes the note before it lets go of the lock.
+func (c *Cluster) unlockUp(lock *build.Lock) {
+	proc.Forget(lockDir, c.lockName())
+	lock.Release()
+}
+
 // lockForDown takes the lock too, and stops an up that holds it.
 func (c *Cluster) lockForDown(ctx context.Context) (*build.Lock, error) {
 	return c.lock(ctx, func() {

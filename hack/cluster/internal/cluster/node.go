@@ -49,17 +49,3 @@ func (c *Cluster) kubeProxy(bins binaries) proc.Command {
 		"--oom-score-adj=0",
 	)
 }
-
-func (c *Cluster) kubeRouter(bins binaries) proc.Command {
-	return c.command(kubeRouter, bins.program(routerSet, "kube-router"),
-		"--kubeconfig="+c.path("kube-router.kubeconfig"),
-		"--hostname-override="+nodeName,
-		"--run-firewall=true",
-		"--run-router=false",
-		"--run-service-proxy=false",
-		"--run-loadbalancer=false",
-		"--service-cluster-ip-range="+serviceCIDR,
-		"--enable-ipv6=false",
-		"--health-addr=127.0.0.1",
-	)
-}

@@ -49,14 +49,8 @@ var (
 	imagesSet = build.Set{Name: "images", Dir: "../images", Packages: []string{"."}, Sources: []string{"*.go", "internal/*/*.go"}}
 )
 
-// sets are those that up needs.
-func (c *Cluster) sets() []build.Set {
-	sets := []build.Set{assetsSet, nodeSet, containerdSet, coreDNSSet, pauseSet, imagesSet}
-	if c.NetworkPolicies {
-		sets = append(sets, routerSet)
-	}
-	return sets
-}
+// sets are those that every up needs.
+var sets = []build.Set{assetsSet, nodeSet, containerdSet, coreDNSSet, pauseSet, imagesSet}
 
 // kubernetesLDFlags sets the version that clients are told; a build from a module knows none.
 func kubernetesLDFlags() []string {

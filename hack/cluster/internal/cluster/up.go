@@ -22,17 +22,17 @@ func (c *Cluster) Up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Release()
+	defer c.unlockUp(lock)
 	if c.running(ctx) == nil {
 		logf("already up; kubeconfig %s", c.Kubeconfig())
-		return nil
+		return c.ensureRouter(ctx)
 	}
 	start := time.Now()
 	if err := c.start(ctx); err != nil {
 		return err
 	}
 	logf("up in %s; kubeconfig %s", time.Since(start).Round(100*time.Millisecond), c.Kubeconfig())
-	return nil
+	return c.ensureRouter(ctx)
 }
 
 // run carries what the steps of one start hand on.
@@ -114,11 +114,8 @@ func (r *run) controlPlane(ctx context.Context) error {
 }
 
 func (r *run) node(ctx context.Context) error {
-	commands := []proc.Command{r.controllerManager(r.bins), r.scheduler(r.bins), r.kubelet(r.bins), r.kubeProxy(r.bins)}
-	if r.NetworkPolicies {
-		commands = append(commands, r.kubeRouter(r.bins))
-	}
-	if err := r.launch(commands...); err != nil {
+	err := r.launch(r.controllerManager(r.bins), r.scheduler(r.bins), r.kubelet(r.bins), r.kubeProxy(r.bins))
+	if err != nil {
 		return err
 	}
 	if err := r.applyDNS(ctx, r.bins); err != nil {
@@ -142,7 +139,7 @@ func (c *Cluster) launch(commands ...proc.Command) error {
 
 // running returns nil if every component lives and the cluster answers as it should.
 func (c *Cluster) running(ctx context.Context) error {
-	if dead := c.firstDead(c.componentNames()); dead != "" {
+	if dead := c.firstDead(components); dead != "" {
 		return fmt.Errorf("%s does not run", dead)
 	}
 	api, err := c.api()
@@ -152,10 +149,5 @@ func (c *Cluster) running(ctx context.Context) error {
 	return errors.Join(api.serverReady(ctx), api.nodeReady(ctx), api.dnsReady(ctx))
 }
 
-func (c *Cluster) componentNames() []string {
-	names := []string{etcd, apiServer, containerd, controllerManager, scheduler, kubelet, kubeProxy}
-	if c.NetworkPolicies {
-		names = append(names, kubeRouter)
-	}
-	return names
-}
+// components are those without which the cluster is not up.
+var components = []string{etcd, apiServer, containerd, controllerManager, scheduler, kubelet, kubeProxy}

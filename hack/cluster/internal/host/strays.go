@@ -3,6 +3,7 @@
 package host
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 func RemoveStrays(stateDir, network string) {
 	removeLinksInto("/var/log/containers", stateDir)
 	removeResults("/var/lib/cni/results", network)
+	removeDeadSocket("/var/lib/kubelet/device-plugins/kubelet.sock")
 	// Removed only if empty: another runtime may use them too.
 	for _, dir := range []string{
 		"/var/log/containers", "/var/lib/cni/results", "/var/lib/cni",
@@ -44,4 +46,13 @@ func removeResults(dir, network string) {
 			_ = os.Remove(path)
 		}
 	}
+}
+
+// removeDeadSocket removes a socket that nobody listens on any more.
+func removeDeadSocket(path string) {
+	if connection, err := net.Dial("unix", path); err == nil {
+		_ = connection.Close()
+		return
+	}
+	_ = os.Remove(path)
 }

@@ -79,6 +79,9 @@ func Read(dir, name string) (Note, error) {
 	return note, json.Unmarshal(data, &note)
 }
 
+// Forget removes the note stored under name.
+func Forget(dir, name string) { _ = os.Remove(notePath(dir, name)) }
+
 // Notes returns every readable note in a folder.
 func Notes(dir string) []Note {
 	paths, _ := filepath.Glob(notePath(dir, "*"))
