@@ -42,7 +42,7 @@ const (
 // Limits of an evaluation. A unit of cost is about one operation or ten bytes
 // of text; the larger limit is about a tenth of a second on a slow core.
 const (
-	callCostLimit   = 2_000_000
+	callCostLimit   = 1_000_000
 	filterCostLimit = 100_000
 	interruptEvery  = 100
 	maxNesting      = 100
