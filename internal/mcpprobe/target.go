@@ -1,0 +1,108 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpprobe
+
+import "time"
+
+// Target is one endpoint and how it is reached. All header values, tokens and
+// keys in it are secret: they reach the wire and nothing else.
+type Target struct {
+	// URL of the MCP endpoint, http or https, without user information.
+	URL string
+	// DialAddress is "ip:port" to dial instead of the URL's host; empty to
+	// resolve the host. The Host header and the TLS name stay the URL's.
+	DialAddress string
+	// Host overrides the Host header and, unless TLS.ServerName is set, the
+	// TLS server name.
+	Host string
+	// Headers sent to the MCP URL with each request.
+	Headers []Header
+	// BearerToken, when set, gives the value after "Bearer " for the MCP URL
+	// (the probe's own credential at servers of ours with auth). An
+	// Authorization header in Headers wins. It counts as a credential.
+	BearerToken func() (string, error)
+	TLS         TLS
+
+	// ReportURL is where the pod of our image reports, empty for others. It
+	// is dialled at DialAddress's IP when that is set.
+	ReportURL string
+	// ReportToken gives the bearer token for ReportURL.
+	ReportToken func() (string, error)
+	// ReportOnly: read the report and leave the MCP URL alone.
+	ReportOnly bool
+
+	// EraHint is Report.Era of the last probe of this target that had one.
+	EraHint Era
+	// Timeout of the whole probe; DefaultTimeout when 0.
+	Timeout time.Duration
+}
+
+// Header is one header to send.
+type Header struct {
+	Name  string
+	Value string
+	// Credential: it is there to authenticate. With one, 401 and 403 mean
+	// AuthRejected, without AuthRequired.
+	Credential bool
+}
+
+// TLS of a target.
+type TLS struct {
+	// CAPEM replaces the system's roots when not empty.
+	CAPEM []byte
+	// ServerName to send and to verify; default Host, then the URL's host.
+	ServerName string
+	// CertPEM and KeyPEM are the client certificate, both or none.
+	CertPEM []byte
+	KeyPEM  []byte
+}
+
+// Bounds of one probe. They are constants of the product, documented, and the
+// same for everybody; tests shrink them.
+type Bounds struct {
+	// BodyBytes of one answer, after decompression.
+	BodyBytes int64
+	// TotalBytes of all answers of one probe.
+	TotalBytes int64
+	// HeaderBytes of one answer.
+	HeaderBytes int64
+	// Pages over all lists.
+	Pages int
+	// IdlePages in a row that bring nothing new end a list.
+	IdlePages int
+	// Tools that are kept.
+	Tools int
+	// Redirects to the same origin per request.
+	Redirects int
+	// Replies to requests of the server per probe.
+	Replies int
+	// ReportTime for the pod's report.
+	ReportTime time.Duration
+	// EraWait is how long a silent discover is waited for before initialize
+	// is sent beside it; a quarter of Timeout at most.
+	EraWait time.Duration
+	// EndTime for the DELETE that ends a session, and grace for an initialize
+	// that is under way when the caller gives up.
+	EndTime time.Duration
+}
+
+// DefaultTimeout of a probe.
+const DefaultTimeout = 10 * time.Second
+
+// DefaultBounds of the product.
+func DefaultBounds() Bounds {
+	return Bounds{
+		BodyBytes:   10 << 20,
+		TotalBytes:  32 << 20,
+		HeaderBytes: 64 << 10,
+		Pages:       100,
+		IdlePages:   3,
+		Tools:       5000,
+		Redirects:   3,
+		Replies:     10,
+		ReportTime:  2 * time.Second,
+		EraWait:     3 * time.Second,
+		EndTime:     2 * time.Second,
+	}
+}
