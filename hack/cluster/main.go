@@ -17,7 +17,9 @@ import (
 
 const usage = `usage: cluster COMMAND
 
-  up [--network-policies]  start the cluster; does nothing if it runs
+  up [--network-policies] [--metrics]
+                           start the cluster; of one that runs, only add what it lacks:
+                           kube-router, which enforces network policies, metrics-server
   down                     stop it and leave nothing of it
   status                   say what runs
   load TARBALL...          make images available to pods
@@ -61,9 +63,8 @@ func dispatch(ctx context.Context, args []string) error {
 
 func command(ctx context.Context, c *cluster.Cluster, name string, args []string) error {
 	switch {
-	case name == "up" && len(args) == 1 && args[0] == "--network-policies":
-		c.NetworkPolicies = true
-		return c.Up(ctx)
+	case name == "up":
+		return up(ctx, c, args)
 	case name == "load" && len(args) > 0:
 		return c.Load(ctx, args...)
 	case name == "logs" && len(args) == 1:
@@ -76,11 +77,23 @@ func command(ctx context.Context, c *cluster.Cluster, name string, args []string
 	return simple(ctx, c, name)
 }
 
+func up(ctx context.Context, c *cluster.Cluster, args []string) error {
+	for _, arg := range args {
+		switch arg {
+		case "--network-policies":
+			c.NetworkPolicies = true
+		case "--metrics":
+			c.Metrics = true
+		default:
+			return errUsage
+		}
+	}
+	return c.Up(ctx)
+}
+
 // simple runs a command that has no arguments.
 func simple(ctx context.Context, c *cluster.Cluster, name string) error {
 	switch name {
-	case "up":
-		return c.Up(ctx)
 	case "down":
 		return c.Down(ctx)
 	case "build":

@@ -13,7 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -68,7 +68,8 @@ func (s Set) files(root string) ([]string, error) {
 		}
 		files = append(files, matches...)
 	}
-	sort.Strings(files)
+	files = slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
+	slices.Sort(files)
 	return files, nil
 }
 

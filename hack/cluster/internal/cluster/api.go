@@ -87,3 +87,7 @@ func (a *api) nodeReady(ctx context.Context) error {
 func (a *api) dnsReady(ctx context.Context) error {
 	return a.isTrue(ctx, "/apis/apps/v1/namespaces/kube-system/deployments/coredns", "Available")
 }
+
+func (a *api) metricsReady(ctx context.Context) error {
+	return a.isTrue(ctx, "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.metrics.k8s.io", "Available")
+}

@@ -14,7 +14,7 @@ type binaries map[string]string
 
 // Build makes every program that up needs.
 func (c *Cluster) Build(ctx context.Context) error {
-	_, err := c.ensure(ctx)
+	_, err := c.ensure(ctx, sets...)
 	return err
 }
 
@@ -23,23 +23,11 @@ func (c *Cluster) Assets(ctx context.Context) (string, error) {
 	return c.Cache.Ensure(ctx, assetsSet)
 }
 
-func (c *Cluster) ensure(ctx context.Context) (binaries, error) {
+// ensure builds the sets that are not built yet.
+func (c *Cluster) ensure(ctx context.Context, sets ...build.Set) (binaries, error) {
 	bins := binaries{}
 	for _, set := range sets {
 		dir, err := c.Cache.Ensure(ctx, set)
-		if err != nil {
-			return nil, err
-		}
-		bins[set.Name] = dir
-	}
-	return bins, nil
-}
-
-// located are the programs' places, built or not.
-func (c *Cluster) located() (binaries, error) {
-	bins := binaries{}
-	for _, set := range sets {
-		dir, err := c.Cache.Path(set)
 		if err != nil {
 			return nil, err
 		}

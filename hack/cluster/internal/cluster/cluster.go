@@ -40,6 +40,8 @@ type Cluster struct {
 	Cache *build.Cache
 	// NetworkPolicies asks up for kube-router, which enforces them.
 	NetworkPolicies bool
+	// Metrics asks up for metrics-server.
+	Metrics bool
 }
 
 // New finds the cluster's folders. Root is the folder of hack/cluster.

@@ -15,6 +15,7 @@ import (
 const (
 	pauseImage   = "espalier.local/pause:dev"
 	coreDNSImage = "espalier.local/coredns:" + coreDNSVersion
+	metricsImage = "espalier.local/metrics-server:" + metricsVersion
 )
 
 // systemImages returns the tarballs of the images that the cluster itself needs.
@@ -55,7 +56,7 @@ func (c *Cluster) systemImage(ctx context.Context, bins binaries, set build.Set,
 
 // Load makes the images of some tarballs available to pods.
 func (c *Cluster) Load(ctx context.Context, tarballs ...string) error {
-	bins, err := c.located()
+	bins, err := c.ensure(ctx, containerdSet)
 	if err != nil {
 		return err
 	}
@@ -71,15 +72,13 @@ func (c *Cluster) load(ctx context.Context, bins binaries, tarballs []string) er
 	return nil
 }
 
-func (c *Cluster) containerdReady(ctx context.Context) error {
-	if _, err := os.Stat(c.socket()); err != nil {
-		return err
+func (c *Cluster) containerdReady(bins binaries) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if _, err := os.Stat(c.socket()); err != nil {
+			return err
+		}
+		return c.ctr(ctx, bins, "version").Run()
 	}
-	bins, err := c.located()
-	if err != nil {
-		return err
-	}
-	return c.ctr(ctx, bins, "version").Run()
 }
 
 func (c *Cluster) ctr(ctx context.Context, bins binaries, args ...string) *exec.Cmd {

@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"context"
-	"path/filepath"
 
 	"github.com/espalier-dev/espalier/hack/cluster/internal/proc"
 )
@@ -15,16 +14,16 @@ func (c *Cluster) ensureRouter(ctx context.Context) error {
 	if note, err := proc.Read(c.notes(), kubeRouter); !c.NetworkPolicies || (err == nil && note.Alive()) {
 		return nil
 	}
-	dir, err := c.Cache.Ensure(ctx, routerSet)
+	bins, err := c.ensure(ctx, routerSet)
 	if err != nil {
 		return err
 	}
 	logf("network policies are enforced by kube-router")
-	return c.launch(c.kubeRouter(filepath.Join(dir, "kube-router")))
+	return c.launch(c.kubeRouter(bins))
 }
 
-func (c *Cluster) kubeRouter(program string) proc.Command {
-	return c.command(kubeRouter, program,
+func (c *Cluster) kubeRouter(bins binaries) proc.Command {
+	return c.command(kubeRouter, bins.program(routerSet, "kube-router"),
 		"--kubeconfig="+c.path("kube-router.kubeconfig"),
 		"--hostname-override="+nodeName,
 		"--run-firewall=true",

@@ -8,6 +8,7 @@ const (
 	kubernetesVersion = "v1.37.2"
 	containerdVersion = "v2.2.4"
 	coreDNSVersion    = "v1.15.0"
+	metricsVersion    = "v0.9.0"
 )
 
 const kubernetesCmd = "k8s.io/kubernetes/cmd/"
@@ -45,11 +46,16 @@ var (
 		Name: "kube-router", Dir: "tools/kube-router",
 		Packages: []string{"github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"},
 	}
+	metricsSet = build.Set{
+		Name: "metrics-server", Dir: "tools/metrics-server",
+		Packages: []string{"sigs.k8s.io/metrics-server/cmd/metrics-server"},
+	}
 	pauseSet  = build.Set{Name: "pause", Dir: ".", Packages: []string{"./pause"}, Sources: []string{"pause/*.go"}}
 	imagesSet = build.Set{Name: "images", Dir: "../images", Packages: []string{"."}, Sources: []string{"*.go", "internal/*/*.go"}}
 )
 
-// sets are those that every up needs.
+// sets are those that every up needs; those of kube-router and metrics-server are built
+// when they are first asked for.
 var sets = []build.Set{assetsSet, nodeSet, containerdSet, coreDNSSet, pauseSet, imagesSet}
 
 // kubernetesLDFlags sets the version that clients are told; a build from a module knows none.

@@ -25,14 +25,25 @@ func (c *Cluster) Up(ctx context.Context) error {
 	defer c.unlockUp(lock)
 	if c.running(ctx) == nil {
 		logf("already up; kubeconfig %s", c.Kubeconfig())
-		return c.ensureRouter(ctx)
+		return c.ensureExtras(ctx)
 	}
 	start := time.Now()
 	if err := c.start(ctx); err != nil {
 		return err
 	}
 	logf("up in %s; kubeconfig %s", time.Since(start).Round(100*time.Millisecond), c.Kubeconfig())
-	return c.ensureRouter(ctx)
+	return c.ensureExtras(ctx)
+}
+
+// ensureExtras adds what was asked for and may be missing from a cluster that is up.
+func (c *Cluster) ensureExtras(ctx context.Context) error {
+	if err := c.ensureRouter(ctx); err != nil {
+		return fmt.Errorf("kube-router: %w", err)
+	}
+	if err := c.ensureMetrics(ctx); err != nil {
+		return fmt.Errorf("metrics-server: %w", err)
+	}
+	return nil
 }
 
 // run carries what the steps of one start hand on.
@@ -68,7 +79,7 @@ func (c *Cluster) start(ctx context.Context) error {
 }
 
 func (r *run) programs(ctx context.Context) (err error) {
-	r.bins, err = r.ensure(ctx)
+	r.bins, err = r.ensure(ctx, sets...)
 	return err
 }
 
@@ -104,7 +115,7 @@ func (r *run) controlPlane(ctx context.Context) error {
 	if err := r.launch(r.etcd(r.bins), r.containerd(r.bins), r.apiServer(r.bins)); err != nil {
 		return err
 	}
-	if err := r.waitFor(ctx, r.containerdReady, containerd); err != nil {
+	if err := r.waitFor(ctx, r.containerdReady(r.bins), containerd); err != nil {
 		return err
 	}
 	if err := r.load(ctx, r.bins, r.images); err != nil {
