@@ -1,0 +1,277 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+// examples of what a pattern or a CEL rule accepts and refuses, each in YAML:
+// the value of self. A rule of the root has merge patches of the whole object
+// instead.
+type examples struct {
+	good, bad []string
+}
+
+// patterns has examples for every pattern, by its text.
+var patterns = map[string]examples{
+	`^[-._a-zA-Z0-9]+$`: {
+		good: []string{`tls.crt`, `TOKEN_1`, `"-"`},
+		bad:  []string{`a/b`, `"a b"`, `ä`},
+	},
+	"^[A-Za-z0-9!#$%&'*+.^_|~-]+$": {
+		good: []string{`X-Api-Key`, `"x!#$%&'*+.^_|~-9"`},
+		bad:  []string{`"X Y"`, `"X:"`, `"X\r\nY"`, `"(x)"`},
+	},
+	`^[ -~]*$`: {
+		good: []string{`"Bearer "`, `"~ token=1"`},
+		bad:  []string{`"a\r\nX: y"`, `"a\tb"`, `"ä"`, `"\0"`},
+	},
+	`^[^\s]+$`: {
+		good: []string{`node`, `registry.example.com:5000/a/b:1@sha256:00`},
+		bad:  []string{`"a b"`, `" a"`, `"a\n"`},
+	},
+	`^https?://[A-Za-z0-9.\[\]:_-]+(/[^?#\s]*)?$`: {
+		good: []string{`https://mcp.example.com`, `http://[::1]:8080/a/b`, `https://mcp.example.com/`},
+		bad: []string{`ftp://a.example.com`, `https://u:p@a.example.com`, `https://a.example.com/?q`, `https://a.example.com/#f`,
+			`"https://a.example.com/a b"`, `https://`, `//a.example.com`},
+	},
+	`^/[^?#\s]*$`: {
+		good: []string{`/`, `/mcp/v1`},
+		bad:  []string{`mcp`, `/mcp?x=1`, `/mcp#x`, `"/m cp"`},
+	},
+	`^/[A-Za-z0-9._~/-]+$`: {
+		good: []string{`/mcp`, `/a/b-c_d.e~f`},
+		bad:  []string{`mcp`, `/a?b`, `/{a}`, `/a%2fb`, `"/a b"`},
+	},
+	`^https?://[A-Za-z0-9.\[\]:_-]+$`: {
+		good: []string{`https://app.example.com`, `http://localhost:3000`, `http://[::1]:3000`},
+		bad:  []string{`https://app.example.com/`, `"*"`, `null-origin`, `https://*.example.com`, `https://u@app.example.com`},
+	},
+	`^[A-Za-z0-9_.*?-]+$`: {
+		good: []string{`get_*`, `a?c.d-e`, `"*"`},
+		bad:  []string{`"a b"`, `"{a,b}"`, `"[ab]"`, `a/b`},
+	},
+	`^[A-Za-z0-9.\[\]:_-]+$`: {
+		good: []string{`localhost:8080`, `"[::1]:80"`, `a.example.com`},
+		bad:  []string{`a/b`, `"a b"`, `"a\r\nb"`, `u@a.example.com`},
+	},
+	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`: {
+		good: []string{`data`, `"0"`, `a-b`},
+		bad:  []string{`-a`, `a-`, `A`, `a.b`},
+	},
+	`^[A-Za-z0-9_.-]{1,128}$`: {
+		good: []string{`get_forecast`, `A.b-C`, `"1"`},
+		bad:  []string{`"a b"`, `a/b`, `ä`, `"a*"`},
+	},
+	`^(https://|data:image/)`: {
+		good: []string{`https://example.com/i.png`, `"data:image/png;base64,AA=="`},
+		bad:  []string{`http://example.com/i.png`, `"javascript:alert(1)"`, `"data:text/html,x"`, `"x https://"`},
+	},
+	`^[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+(; ?charset=[A-Za-z0-9-]+)?$`: {
+		good: []string{`application/json`, `text/plain; charset=utf-8`, `text/plain;charset=utf-8`, `application/vnd.api+json`},
+		bad:  []string{`json`, `text/plain; x=y`, `"text/plain\r\nX: y"`, `/json`},
+	},
+}
+
+// rules has examples for every CEL rule, by its message. The message is what a
+// user reads, so a refused example asserts it word for word.
+var rules = map[string]examples{
+	// MCPServer: root and spec.
+	"metadata.name begins with a letter, holds only a-z, 0-9 and '-', and has at most 50 characters: it names the Service NAME-mcp": {
+		good: []string{`metadata: {name: a}`, `metadata: {name: a-1}`, `metadata: {name: ` + x(50) + `}`},
+		bad:  []string{`metadata: {name: 1a}`, `metadata: {name: a.b}`, `metadata: {name: ` + x(51) + `}`},
+	},
+	"container is for type Container, and needed there": {
+		good: []string{`{type: Container, container: {image: a}}`, `{type: Tools}`},
+		bad: []string{`{type: Container}`, `{type: Tools, container: {image: a}}`, `{container: {image: a}}`,
+			`{type: External, external: {url: "http://a"}, container: {image: a}}`},
+	},
+	"external is for type External, and needed there": {
+		good: []string{`{type: External, external: {url: "http://a"}}`},
+		bad: []string{`{type: External}`, `{external: {url: "http://a"}}`,
+			`{type: Container, container: {image: a}, external: {url: "http://a"}}`},
+	},
+	"tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools: Espalier does not stand in front of a Container or an External server": {
+		good: []string{`{tools: {max: 1}, limits: {streams: 1}, cacheSeconds: 1, cors: {allowedOrigins: ["http://a"]}, publicURL: "http://a", serverInfo: {name: a}}`},
+		bad: []string{
+			`{type: Container, container: {image: a}, tools: {max: 1}}`,
+			`{type: Container, container: {image: a}, limits: {streams: 1}}`,
+			`{type: Container, container: {image: a}, cacheSeconds: 1}`,
+			`{type: External, external: {url: "http://a"}, cors: {allowedOrigins: ["http://a"]}}`,
+			`{type: External, external: {url: "http://a"}, publicURL: "http://a"}`,
+			`{type: External, external: {url: "http://a"}, serverInfo: {name: a}}`,
+		},
+	},
+	"transports is for type Tools: a Container has container.path, an External server has external.url": {
+		good: []string{`{transports: [{type: StreamableHTTP}]}`},
+		bad: []string{`{type: Container, container: {image: a}, transports: [{type: StreamableHTTP}]}`,
+			`{type: External, external: {url: "http://a"}, transports: [{type: StreamableHTTP}]}`},
+	},
+	"workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none": {
+		good: []string{`{type: Container, container: {image: a}, workload: {labels: {a: b}}, suspend: true, startupTimeoutSeconds: 1, terminationGracePeriodSeconds: 10}`},
+		bad: []string{
+			`{type: External, external: {url: "http://a"}, workload: {labels: {a: b}}}`,
+			`{type: External, external: {url: "http://a"}, suspend: true}`,
+			`{type: External, external: {url: "http://a"}, startupTimeoutSeconds: 1}`,
+			`{type: External, external: {url: "http://a"}, terminationGracePeriodSeconds: 10}`,
+		},
+	},
+	"probe.gateReadiness and probe.via need pods, and type External has none": {
+		good: []string{`{type: Container, container: {image: a}, probe: {gateReadiness: true, via: Service}}`,
+			`{type: External, external: {url: "http://a"}, probe: {intervalSeconds: 30}}`},
+		bad: []string{`{type: External, external: {url: "http://a"}, probe: {gateReadiness: true}}`,
+			`{type: External, external: {url: "http://a"}, probe: {via: Pods}}`},
+	},
+	"external.headers cannot use expression, which needs a call: use value, secretKeyRef or configMapKeyRef": {
+		good: []string{`{type: External, external: {url: "http://a", headers: [{name: A, value: b}]}}`},
+		bad:  []string{`{type: External, external: {url: "http://a", headers: [{name: A, expression: "'b'"}]}}`},
+	},
+	"probe.headers cannot use expression, which needs a call: use value, secretKeyRef or configMapKeyRef": {
+		good: []string{`{headers: [{name: A, value: b}]}`},
+		bad:  []string{`{headers: [{name: A, expression: "'b'"}]}`},
+	},
+	"timeoutSeconds (default 10) is at most intervalSeconds (default 30)": {
+		good: []string{`{timeoutSeconds: 30}`, `{intervalSeconds: 10}`, `{timeoutSeconds: 5, intervalSeconds: 5}`},
+		bad:  []string{`{timeoutSeconds: 31}`, `{intervalSeconds: 9}`, `{timeoutSeconds: 6, intervalSeconds: 5}`},
+	},
+	"burst needs requestsPerSecond": {
+		good: []string{`{requestsPerSecond: 1, burst: 1}`, `{requestsPerSecond: 1}`},
+		bad:  []string{`{burst: 1}`},
+	},
+
+	// Workload.
+	"labels of mcp.espalier.dev/ and app.kubernetes.io/name, instance and managed-by are set by Espalier": {
+		good: []string{`{app.kubernetes.io/part-of: a}`, `{espalier.dev/x: a}`},
+		bad: []string{`{mcp.espalier.dev/server: a}`, `{mcp.espalier.dev/x: a}`, `{app.kubernetes.io/name: a}`,
+			`{app.kubernetes.io/instance: a}`, `{app.kubernetes.io/managed-by: a}`},
+	},
+	"annotations of mcp.espalier.dev/ are set by Espalier": {
+		good: []string{`{app.kubernetes.io/name: a}`},
+		bad:  []string{`{mcp.espalier.dev/catalog: a}`},
+	},
+	"set exactly one of persistentVolumeClaim, configMap, secret and emptyDir; other sources go into podTemplate": {
+		good: []string{`{name: a, emptyDir: {}}`, `{name: a, configMap: {name: b}}`, `{name: a, secret: {secretName: b}}`,
+			`{name: a, persistentVolumeClaim: {claimName: b}}`},
+		bad: []string{`{name: a}`, `{name: a, emptyDir: {}, configMap: {name: b}}`, `{name: a, hostPath: {path: /}}`},
+	},
+	"volume names that begin with espalier- are Espalier's": {
+		good: []string{`espalier`, `my-espalier-data`},
+		bad:  []string{`espalier-catalog`},
+	},
+
+	// References.
+	"a reference stays in its own namespace: leave out namespace and create the Secret beside this object": {
+		good: []string{`{name: a, key: b}`},
+		bad:  []string{`{name: a, key: b, namespace: c}`},
+	},
+	"a reference stays in its own namespace: leave out namespace and create the ConfigMap beside this object": {
+		good: []string{`{name: a, key: b}`},
+		bad:  []string{`{name: a, key: b, namespace: c}`},
+	},
+	"a tool is served in its own namespace only: leave out namespace": {
+		good: []string{`{name: a}`},
+		bad:  []string{`{name: a, namespace: b}`},
+	},
+
+	// Connection.
+	"set exactly one of value, expression, secretKeyRef and configMapKeyRef": {
+		good: []string{`{name: A, value: ""}`, `{name: A, secretKeyRef: {name: a, key: b}}`, `{name: A, configMapKeyRef: {name: a, key: b}}`},
+		bad: []string{`{name: A}`, `{name: A, value: b, expression: "'c'"}`,
+			`{name: A, value: b, secretKeyRef: {name: a, key: b}}`,
+			`{name: A, secretKeyRef: {name: a, key: b}, configMapKeyRef: {name: a, key: b}}`},
+	},
+	"this header belongs to the connection or the protocol and cannot be set": {
+		good: []string{`{name: Hostess, value: a}`, `{name: Authorization, value: a}`},
+		bad: []string{`{name: Host, value: a}`, `{name: CONTENT-LENGTH, value: "1"}`, `{name: transfer-encoding, value: a}`,
+			`{name: Connection, value: a}`, `{name: Upgrade, value: a}`, `{name: Mcp-Session-Id, value: a}`,
+			`{name: MCP-Protocol-Version, value: a}`, `{name: Mcp-Method, value: a}`, `{name: Mcp-Name, value: a}`},
+	},
+	"set exactly one of value and expression": {
+		good: []string{`{name: city, value: ""}`, `{name: city, expression: args.city}`},
+		bad:  []string{`{name: city}`, `{name: city, value: a, expression: args.city}`},
+	},
+	"set exactly one of secretKeyRef and configMapKeyRef": {
+		good: []string{`{secretKeyRef: {name: a, key: b}}`, `{configMapKeyRef: {name: a, key: b}}`},
+		bad:  []string{`{}`, `{secretKeyRef: {name: a, key: b}, configMapKeyRef: {name: a, key: b}}`},
+	},
+	"a URL begins with http:// or https://": {
+		good: []string{`http://a`, `https://a`},
+		bad:  []string{`file:///etc/passwd`, `ftp://example.com/`, `//example.com/`, `example.com/mcp`, `HTTP://example.com`, `httpx://example.com`},
+	},
+	"a URL holds no user and password: use headers with a secretKeyRef": {
+		good: []string{`https://example.com/@me`, `https://example.com/?to=a@b`},
+		bad:  []string{`http://user:pw@example.com/`, `http://user@example.com`, `http://a@b@example.com/`},
+	},
+	"a URL to dial has no fragment": {
+		good: []string{`https://example.com/%23`},
+		bad:  []string{`https://example.com/#a`, `https://example.com#`},
+	},
+	"a URL has a literal host and, optionally, a port: placeholders belong in the path": {
+		good: []string{`http://[::1]:80/x`, `http://[fd00::1]/`, `http://10.0.0.1:8080`, `https://a-b_c.example.com:443/x?y=z`, `https://example.com?y=z`},
+		bad: []string{`https://{host}/x`, `https://{sub}.example.com/`, `https://example.com:{port}/`, `https://example.com:/`, `https://example.com:123456/`,
+			`https:///etc/passwd`, `https://:80/`, `https://-a.example.com/`, `https://[::1`, `https://::1/`, `https://exa%6dple.com/`,
+			`'https://example.com\@evil.example.com/'`, `https://bücher.example/`},
+	},
+	"a URL has no spaces or control characters": {
+		good: []string{`https://example.com/a%20b`},
+		bad:  []string{`"https://example.com/a b"`, `"https://example.com/a\tb"`, `"https://example.com/a\r\nb"`, `"https://example.com/\x7f"`, `"https://example.com/\0"`},
+	},
+
+	// MCPTool.
+	"the tool's name on the wire has at most 128 characters: set spec.name": {
+		good: []string{`{metadata: {name: ` + x(129) + `}, spec: {name: a}}`, `{metadata: {name: ` + x(128) + `}, spec: {name: null}}`},
+		bad:  []string{`{metadata: {name: ` + x(129) + `}, spec: {name: null}}`},
+	},
+	"set exactly one of serverRefs and serverSelector: it says which MCPServers of this namespace serve the tool": {
+		good: []string{`{serverRefs: [{name: a}]}`, `{serverSelector: {matchLabels: {a: b}}}`},
+		bad:  []string{`{}`, `{serverRefs: [{name: a}], serverSelector: {matchLabels: {a: b}}}`},
+	},
+	"set at most one of http and expression: a tool has one handler": {
+		good: []string{`{serverRefs: [{name: a}], http: {method: GET, url: "http://a"}}`, `{serverRefs: [{name: a}], expression: {text: "'a'"}}`, `{serverRefs: [{name: a}]}`},
+		bad:  []string{`{serverRefs: [{name: a}], http: {method: GET, url: "http://a"}, expression: {text: "'a'"}}`},
+	},
+	"expression answers without a backend: set one of structured, text and content": {
+		good: []string{`{serverRefs: [{name: a}], expression: {content: [{type: Text, expression: "'a'"}]}}`},
+		bad:  []string{`{serverRefs: [{name: a}], expression: {isError: "true"}}`},
+	},
+	"an empty selector would match every server: name at least one label": {
+		good: []string{`{matchExpressions: [{key: a, operator: Exists}]}`},
+		bad:  []string{`{}`, `{matchLabels: {}}`, `{matchExpressions: []}`},
+	},
+	"a key has at most 64 characters, a value at most 256": {
+		good: []string{`{` + x(64) + `: ` + x(256) + `}`},
+		bad:  []string{`{` + x(65) + `: a}`, `{a: ` + x(257) + `}`},
+	},
+	"placeholders belong in the URL's path: use http.query for the query": {
+		good: []string{`{method: GET, url: "http://a/{city}?x=1"}`},
+		bad:  []string{`{method: GET, url: "http://a/?city={city}"}`, `{method: GET, url: "http://a?{city}"}`},
+	},
+	"a placeholder is {name}, closed within its path segment": {
+		good: []string{`{method: GET, url: "http://a/{city}"}`, `{method: GET, url: "http://a/x-{city}.json"}`, `{method: GET, url: "http://a/{city}/{day}"}`,
+			`{method: GET, url: "http://a/{city}{day}"}`},
+		bad: []string{`{method: GET, url: "http://a/{city"}`, `{method: GET, url: "http://a/city}"}`, `{method: GET, url: "http://a/{}"}`,
+			`{method: GET, url: "http://a/{a{b}}"}`, `{method: GET, url: "http://a/{a/b}"}`, `{method: GET, url: "http://a/{a}b}"}`, `{method: GET, url: "http://a/}{"}`},
+	},
+	"retries are for idempotent methods: GET, HEAD, PUT and DELETE": {
+		good: []string{`{method: GET, url: "http://a", retries: 1}`, `{method: HEAD, url: "http://a", retries: 1}`, `{method: PUT, url: "http://a", retries: 1}`,
+			`{method: DELETE, url: "http://a", retries: 1}`, `{method: POST, url: "http://a", retries: 0}`},
+		bad: []string{`{method: POST, url: "http://a", retries: 1}`, `{method: PATCH, url: "http://a", retries: 1}`},
+	},
+	"body is for POST, PUT, PATCH and DELETE": {
+		good: []string{`{method: POST, url: "http://a", body: {expression: args}}`, `{method: PUT, url: "http://a", body: {expression: args}}`,
+			`{method: PATCH, url: "http://a", body: {expression: args}}`, `{method: DELETE, url: "http://a", body: {expression: args}}`},
+		bad: []string{`{method: GET, url: "http://a", body: {expression: args}}`, `{method: HEAD, url: "http://a", body: {expression: args}}`},
+	},
+
+	// Result.
+	"set at most one of structured, text and content": {
+		good: []string{`{text: "'a'"}`, `{structured: args, isError: "false"}`},
+		bad:  []string{`{text: "'a'", structured: args}`, `{text: "'a'", content: [{type: Text, expression: "'a'"}]}`},
+	},
+	"mimeType is needed for Image and Audio": {
+		good: []string{`{type: Image, mimeType: image/png, expression: "'a'"}`, `{type: Audio, mimeType: audio/wav, expression: "'a'"}`, `{type: Text, expression: "'a'"}`},
+		bad:  []string{`{type: Image, expression: "'a'"}`, `{type: Audio, expression: "'a'"}`},
+	},
+	"uri is for EmbeddedResource and ResourceLink, and needed there": {
+		good: []string{`{type: EmbeddedResource, uri: "a:b", expression: "'a'"}`, `{type: ResourceLink, uri: "a:b", expression: "'a'"}`},
+		bad:  []string{`{type: EmbeddedResource, expression: "'a'"}`, `{type: ResourceLink, expression: "'a'"}`, `{type: Text, uri: "a:b", expression: "'a'"}`},
+	},
+}

@@ -1,0 +1,65 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// x is a name of n characters.
+func x(n int) string { return strings.Repeat("x", n) }
+
+// borders are accepted values on the border of a bound where shortening or
+// lengthening the base object's value does not give one.
+var borders = map[string]string{
+	"spec.external.url minLength":    `http://a`,
+	"spec.http.url minLength":        `http://a`,
+	"spec.limits minProperties":      `{streams: 1}`,
+	"spec.publicURL minLength":       `http://a`,
+	"spec.workload.volumes minItems": `[{name: a, emptyDir: {}}]`,
+}
+
+// unreachable are bounds that another constraint keeps from being reached.
+var unreachable = map[string]string{
+	"spec.icons[].src minLength":         "the pattern needs more",
+	"spec.transports maxItems":           "one type of transport exists so far",
+	"spec.http.body.mediaType minLength": "the pattern needs more",
+}
+
+// neverAccepted are fields that exist to be refused: only the bad side of
+// their bounds can be seen. No base object has them.
+var neverAccepted = []string{
+	".namespace",
+	"spec.external.headers[].expression",
+	"spec.probe.headers[].expression",
+}
+
+func isNeverAccepted(path string) bool {
+	return slices.ContainsFunc(neverAccepted, func(suffix string) bool { return strings.HasSuffix(path, suffix) })
+}
+
+// enumNeeds has the object around a value of an enum, where the base object's
+// other fields do not go with it. Keys are the end of a path.
+var enumNeeds = map[string]string{
+	"spec.type=Tools":                 `{type: Tools}`,
+	"spec.type=Container":             `{type: Container, container: {image: a}}`,
+	"spec.type=External":              `{type: External, external: {url: "http://a"}}`,
+	"spec.http.method=GET":            `{method: GET, url: "http://a"}`,
+	"spec.http.method=HEAD":           `{method: HEAD, url: "http://a"}`,
+	"spec.http.method=POST":           `{method: POST, url: "http://a"}`,
+	"spec.http.method=PATCH":          `{method: PATCH, url: "http://a"}`,
+	"content[].type=EmbeddedResource": `{type: EmbeddedResource, uri: "a:b", expression: "'a'"}`,
+	"content[].type=ResourceLink":     `{type: ResourceLink, uri: "a:b", expression: "'a'"}`,
+}
+
+func enumNeed(path string, value any) (string, bool) {
+	for key, around := range enumNeeds {
+		if strings.HasSuffix(fmt.Sprintf("%s=%v", path, value), key) {
+			return around, true
+		}
+	}
+	return "", false
+}

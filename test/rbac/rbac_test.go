@@ -1,0 +1,125 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rbac tests config/rbac by asking a real API server what the operator
+// may do.
+package rbac
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/test/apiserver"
+)
+
+var server *apiserver.Server
+
+func TestMain(m *testing.M) {
+	apiserver.Main(m, func(s *apiserver.Server) { server = s })
+}
+
+const anywhere = "team-a"
+
+// access is one question to the authorizer.
+type access struct{ verb, group, resource, subresource, namespace, name string }
+
+func (a access) String() string {
+	return fmt.Sprintf("%s %s/%s %s in %s %s", a.verb, a.group, a.resource, a.subresource, a.namespace, a.name)
+}
+
+var allowed = []access{
+	{"get", "", "secrets", "", anywhere, "any"},
+	{"watch", "", "pods", "", anywhere, ""},
+	{"patch", "", "pods", "status", anywhere, "any"},
+	{"patch", "apps", "deployments", "", anywhere, "any"},
+	{"delete", "policy", "poddisruptionbudgets", "", anywhere, "any"},
+	{"create", "", "configmaps", "", anywhere, ""},
+	{"create", "", "services", "", anywhere, ""},
+	{"create", "events.k8s.io", "events", "", anywhere, ""},
+	{"create", "", "events", "", anywhere, ""},
+	{"patch", "mcp.espalier.dev", "mcpservers", "status", anywhere, "any"},
+	{"update", "mcp.espalier.dev", "mcptools", "status", anywhere, "any"},
+	{"create", "", "secrets", "", apiserver.OperatorNamespace, ""},
+	{"update", "", "secrets", "", apiserver.OperatorNamespace, "espalier-keys"},
+	{"update", "coordination.k8s.io", "leases", "", apiserver.OperatorNamespace, "any"},
+	{"create", "authentication.k8s.io", "tokenreviews", "", "", ""},
+	{"create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""},
+}
+
+var refused = []access{
+	{"list", "", "secrets", "", anywhere, ""},
+	{"watch", "", "secrets", "", anywhere, ""},
+	{"create", "", "secrets", "", anywhere, ""},
+	{"update", "", "secrets", "", anywhere, "espalier-keys"},
+	{"list", "", "secrets", "", apiserver.OperatorNamespace, ""},
+	{"watch", "", "secrets", "", apiserver.OperatorNamespace, ""},
+	{"update", "", "secrets", "", apiserver.OperatorNamespace, "other"},
+	{"delete", "", "secrets", "", apiserver.OperatorNamespace, "espalier-keys"},
+	{"patch", "", "pods", "", anywhere, "any"},
+	{"update", "", "pods", "", anywhere, "any"},
+	{"create", "", "pods", "", anywhere, ""},
+	{"delete", "", "pods", "", anywhere, "any"},
+	{"create", "", "pods", "exec", anywhere, "any"},
+	{"get", "", "pods", "log", anywhere, "any"},
+	{"update", "", "pods", "ephemeralcontainers", anywhere, "any"},
+	{"create", "", "serviceaccounts", "token", anywhere, "any"},
+	{"update", "mcp.espalier.dev", "mcpservers", "", anywhere, "any"},
+	{"patch", "mcp.espalier.dev", "mcptools", "", anywhere, "any"},
+	{"delete", "mcp.espalier.dev", "mcpservers", "", anywhere, "any"},
+	{"get", "coordination.k8s.io", "leases", "", anywhere, "any"},
+	{"create", "rbac.authorization.k8s.io", "rolebindings", "", anywhere, ""},
+	{"impersonate", "", "users", "", "", "any"},
+}
+
+func TestOperator(t *testing.T) {
+	operator, err := client.New(server.Operator(), client.Options{Scheme: apiserver.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, question := range allowed {
+		if !may(t, operator, question) {
+			t.Errorf("The operator must be able to %v", question)
+		}
+	}
+	for _, question := range refused {
+		if may(t, operator, question) {
+			t.Errorf("The operator must not be able to %v", question)
+		}
+	}
+}
+
+func may(t *testing.T, c client.Client, a access) bool {
+	t.Helper()
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: a.verb, Group: a.group, Resource: a.resource, Subresource: a.subresource, Namespace: a.namespace, Name: a.name,
+		},
+	}}
+	if err := c.Create(t.Context(), review); err != nil {
+		t.Fatal(err)
+	}
+	return review.Status.Allowed
+}
+
+// TestNoWildcards: a wildcard would grant what nobody wrote down.
+func TestNoWildcards(t *testing.T) {
+	roles := &rbacv1.ClusterRoleList{}
+	if err := server.Client.List(t.Context(), roles, client.MatchingLabels{"app.kubernetes.io/name": "espalier"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(roles.Items) == 0 {
+		t.Fatal("no ClusterRole is installed")
+	}
+	for _, role := range roles.Items {
+		for _, rule := range role.Rules {
+			if slices.Contains(slices.Concat(rule.Verbs, rule.Resources, rule.APIGroups), "*") {
+				t.Errorf("ClusterRole %s has a wildcard: %v", role.Name, rule)
+			}
+		}
+	}
+}
