@@ -43,7 +43,6 @@ func (c *Cluster) clean() {
 	}
 	host.Unmount(c.Dir)
 	c.network().TearDown()
-	c.removeShimSockets()
 	host.RemoveStrays(c.Dir, cniNetwork)
 	_ = os.RemoveAll(c.Dir)
 }
@@ -51,20 +50,6 @@ func (c *Cluster) clean() {
 // processes are those noted, and those that a crashed run had no time to note.
 func (c *Cluster) processes() []proc.Note {
 	return append(proc.Notes(c.notes()), proc.Find(filepath.Join(c.Cache.Dir, "bin"), c.Dir)...)
-}
-
-// removeShimSockets removes the sockets that shims keep in a fixed place: each is
-// recorded in the bundle of its container.
-func (c *Cluster) removeShimSockets() {
-	bundles := c.path("run", "containerd", "io.containerd.runtime.v2.task", "*", "*", "bootstrap.json")
-	records, _ := filepath.Glob(bundles)
-	for _, record := range records {
-		data, _ := os.ReadFile(record)
-		if _, path, found := strings.Cut(string(data), "unix://"); found {
-			path, _, _ = strings.Cut(path, "\"")
-			_ = os.Remove(path)
-		}
-	}
 }
 
 // left lists what clean could not remove.

@@ -4,6 +4,7 @@ package host
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,6 +96,29 @@ func TestRemoveLinksInto(t *testing.T) {
 	removeLinksInto(dir, "/state")
 	left, _ := filepath.Glob(filepath.Join(dir, "*"))
 	if len(left) != 2 || filepath.Base(left[0]) != "similar" {
+		t.Errorf("left %v", left)
+	}
+}
+
+func TestRemoveDeadSockets(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"alive", "dead"} {
+		listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(dir, name)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		if name == "dead" {
+			listener.SetUnlinkOnClose(false)
+			_ = listener.Close()
+		}
+	}
+	removeDeadSockets(dir)
+	left, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if len(left) != 2 || filepath.Base(left[0]) != "alive" || filepath.Base(left[1]) != "file" {
 		t.Errorf("left %v", left)
 	}
 }

@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// RemoveStrays removes the few files that the kubelet and the CNI library write to fixed
-// places, as far as they belong to the cluster in stateDir on the CNI network named.
+// RemoveStrays removes the few files that the kubelet, containerd's shims and the CNI
+// library write to fixed places, as far as they belong to the cluster in stateDir on the CNI network named.
 func RemoveStrays(stateDir, network string) {
 	removeLinksInto("/var/log/containers", stateDir)
 	removeResults("/var/lib/cni/results", network)
-	removeDeadSocket("/var/lib/kubelet/device-plugins/kubelet.sock")
+	removeDeadSockets("/var/lib/kubelet/device-plugins")
+	removeDeadSockets("/run/containerd/s")
 	// Removed only if empty: another runtime may use them too.
 	for _, dir := range []string{
 		"/var/log/containers", "/var/lib/cni/results", "/var/lib/cni",
@@ -48,11 +49,18 @@ func removeResults(dir, network string) {
 	}
 }
 
-// removeDeadSocket removes a socket that nobody listens on any more.
-func removeDeadSocket(path string) {
-	if connection, err := net.Dial("unix", path); err == nil {
-		_ = connection.Close()
-		return
+// removeDeadSockets removes the sockets of a folder that nobody listens on any more.
+func removeDeadSockets(dir string) {
+	paths, _ := filepath.Glob(filepath.Join(dir, "*"))
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if err != nil || info.Mode().Type() != os.ModeSocket {
+			continue
+		}
+		if connection, err := net.Dial("unix", path); err == nil {
+			_ = connection.Close()
+			continue
+		}
+		_ = os.Remove(path)
 	}
-	_ = os.Remove(path)
 }
