@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/espalier-dev/espalier/hack/cluster/internal/host"
@@ -47,9 +46,16 @@ func (c *Cluster) clean() {
 	_ = os.RemoveAll(c.Dir)
 }
 
-// processes are those noted, and those that a crashed run had no time to note.
+// programs are those that up starts or that containerd starts for it.
+var programs = []string{
+	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy",
+	"kube-router", "containerd", "containerd-shim-runc-v2", "ctr",
+}
+
+// processes are those noted, those that a crashed run had no time to note, and the shims,
+// which containerd starts. All have the state folder in their arguments.
 func (c *Cluster) processes() []proc.Note {
-	return append(proc.Notes(c.notes()), proc.Find(filepath.Join(c.Cache.Dir, "bin"), c.Dir)...)
+	return append(proc.Notes(c.notes()), proc.Find(programs, c.Dir)...)
 }
 
 // left lists what clean could not remove.

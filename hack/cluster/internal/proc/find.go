@@ -6,15 +6,16 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Find returns the processes whose program lies under binDir and whose command line
-// mentions mark: those that a crashed run started and had no time to note.
-func Find(binDir, mark string) []Note {
+// Find returns the processes whose program has one of the names and whose command line
+// mentions mark: those that nobody noted.
+func Find(names []string, mark string) []Note {
 	return scan(func(exe string, args []string) bool {
-		return strings.HasPrefix(exe, binDir+"/") && mentions(args, mark)
+		return slices.Contains(names, filepath.Base(exe)) && mentions(args, mark)
 	})
 }
 
