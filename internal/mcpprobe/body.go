@@ -1,0 +1,162 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpprobe
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync/atomic"
+)
+
+// errTooLarge is what a bounded reader ends with.
+type tooLargeError struct{ limit int64 }
+
+func (tooLargeError) Error() string { return "answer too large" }
+
+// budget is what is left of the bytes of one probe.
+type budget struct {
+	left  atomic.Int64
+	limit int64
+}
+
+func newBudget(limit int64) *budget {
+	b := &budget{limit: limit}
+	b.left.Store(limit)
+	return b
+}
+
+// boundReader reads at most limit bytes, and at most what the budget has.
+type boundReader struct {
+	r      io.Reader
+	left   int64
+	limit  int64
+	budget *budget
+}
+
+// Read is io.Reader's. It fails with tooLargeError when there is more to read
+// than may be.
+func (b *boundReader) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return b.atLimit(b.limit)
+	}
+	if int64(len(p)) > b.left {
+		p = p[:b.left]
+	}
+	n, err := b.r.Read(p)
+	b.left -= int64(n)
+	if b.budget != nil && b.budget.left.Add(-int64(n)) < 0 {
+		return 0, tooLargeError{b.budget.limit}
+	}
+	return n, err
+}
+
+// atLimit tells an end at the limit from an excess.
+func (b *boundReader) atLimit(limit int64) (int, error) {
+	var one [1]byte
+	for range 100 {
+		n, err := b.r.Read(one[:])
+		if n > 0 {
+			return 0, tooLargeError{limit}
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return 0, io.ErrNoProgress
+}
+
+// encodings are names that may be told; all others are "other".
+var encodings = map[string]bool{
+	"br": true, "zstd": true, "deflate": true, "compress": true, "x-compress": true, "gzip": true, "x-gzip": true,
+	"exi": true, "pack200-gzip": true, "dcb": true, "dcz": true, "lz4": true, "xz": true, "bzip2": true, "snappy": true,
+}
+
+// encodingError names an encoding that is not understood.
+type encodingError struct{ name string }
+
+func (encodingError) Error() string { return "unsupported content encoding" }
+
+// openBody gives the bounded, decompressed body of resp. A gzip body is
+// bounded before and after.
+func openBody(resp *http.Response, limit int64, total *budget) (io.Reader, error) {
+	raw := &boundReader{r: resp.Body, left: limit, limit: limit, budget: total}
+	switch name := encodingOf(resp.Header); name {
+	case "":
+		return raw, nil
+	case "gzip", "x-gzip":
+		raw.budget = nil
+		inflated, err := gzip.NewReader(raw)
+		if errors.Is(err, io.EOF) {
+			return strings.NewReader(""), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &boundReader{r: inflated, left: limit, limit: limit, budget: total}, nil
+	default:
+		return nil, encodingError{name}
+	}
+}
+
+// encodingOf gives the name of the content encoding: empty for none, "other"
+// for one whose name is not known, or for several.
+func encodingOf(h http.Header) string {
+	var names []string
+	for _, value := range h.Values("Content-Encoding") {
+		for name := range strings.SplitSeq(value, ",") {
+			name = strings.ToLower(strings.TrimSpace(name))
+			if name != "" && name != "identity" {
+				names = append(names, name)
+			}
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return ""
+	case len(names) == 1 && encodings[names[0]]:
+		return names[0]
+	}
+	return "other"
+}
+
+// Media types of answers.
+const (
+	typeJSON      = "application/json"
+	typeSSE       = "text/event-stream"
+	typeNone      = "none"
+	typeMalformed = "malformed"
+)
+
+// mediaTypeOf gives the media type in lower case without parameters.
+func mediaTypeOf(h http.Header) string {
+	value := h.Get("Content-Type")
+	if strings.TrimSpace(value) == "" {
+		return typeNone
+	}
+	// A broken parameter does not spoil the type before it.
+	bare, _, _ := strings.Cut(value, ";")
+	mediaType, _, err := mime.ParseMediaType(bare)
+	if err != nil || len(mediaType) > 64 || !wellFormedMediaType(mediaType) {
+		return typeMalformed
+	}
+	return mediaType
+}
+
+func wellFormedMediaType(s string) bool {
+	slashes := 0
+	for _, c := range []byte(s) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '+', c == '.', c == '_':
+		case c == '/':
+			slashes++
+		default:
+			return false
+		}
+	}
+	return slashes == 1
+}

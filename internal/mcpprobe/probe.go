@@ -1,0 +1,143 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpprobe
+
+import (
+	"context"
+	"time"
+)
+
+func (c *Client) probe(ctx context.Context, t Target) Report {
+	if t.Timeout <= 0 {
+		t.Timeout = DefaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
+	defer cancel()
+	var r Report
+	if t.ReportURL != "" {
+		began := time.Now()
+		// Before the lists: what they hold is then of the reported catalog or
+		// of a newer one, never of an older.
+		c.readReport(ctx, t, &r)
+		r.Steps = append(r.Steps, StepTiming{Step: StepReport, Duration: time.Since(began)})
+		r.Latency = time.Since(began)
+	}
+	if t.ReportOnly {
+		r.Outcome, r.Step, r.HTTPStatus = r.PodOutcome, StepReport, r.PodStatus
+		switch r.Outcome {
+		case "":
+			r.Outcome = InvalidTarget
+		case Proved:
+			r.Step = StepDone
+		}
+		return r
+	}
+	c.exchange(ctx, t, &r)
+	return r
+}
+
+// exchange talks to the MCP URL.
+func (c *Client) exchange(ctx context.Context, t Target, r *Report) {
+	began := time.Now()
+	e, f := newExchange(ctx, c, t)
+	if f != nil {
+		f.into(r)
+		return
+	}
+	defer e.close()
+	if f := e.run(ctx, r); f != nil {
+		if ctx.Err() == context.Canceled {
+			f.outcome = Canceled
+		}
+		f.into(r)
+	} else {
+		r.Outcome, r.Step = Proved, StepDone
+	}
+	r.Latency = time.Since(began)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r.Steps = append(r.Steps, e.steps...)
+}
+
+// run shakes hands and reads the lists.
+func (e *exchange) run(ctx context.Context, r *Report) *failure {
+	h, f := e.negotiate(ctx)
+	if f != nil {
+		return f
+	}
+	r.Era, r.ProtocolVersion, r.Server = h.era, h.version, h.server
+	r.Capabilities, r.CatalogDigest = h.capabilities, h.catalogDigest
+	r.ListChanged, r.TTL = h.listChanged, h.ttl
+	if h.era == EraLegacy {
+		if f := e.confirm(ctx, h); f != nil {
+			return f
+		}
+	}
+	return e.lists(ctx, h, r)
+}
+
+// lists reads the lists that are declared. Without tools the other lists are
+// what the server is for; with tools they are counted, and a failure is a
+// warning.
+func (e *exchange) lists(ctx context.Context, h *handshake, r *Report) *failure {
+	var warned warnings
+	w := &lister{exchange: e, h: h, warnings: &warned, ttl: h.ttl}
+	defer func() {
+		r.Warnings, r.WarningsOmitted = warned.sorted()
+		r.Truncated, r.TTL = w.truncated, w.ttl
+	}()
+	if f := e.tools(ctx, w, r); f != nil {
+		return f
+	}
+	for _, other := range []struct {
+		listing listing
+		count   **int
+	}{{resourcesListing, &r.ResourceCount}, {promptsListing, &r.PromptCount}} {
+		if !h.declares(other.listing.capability) {
+			*other.count = new(int)
+			continue
+		}
+		if h.capabilities == nil {
+			continue // not declared one way or the other: unknown
+		}
+		n, f := w.count(ctx, other.listing)
+		if f != nil {
+			if r.Tools.State == ToolsNotDeclared || f.outcome == Canceled {
+				return f
+			}
+			warned.add(WarnListFailed, other.listing.method)
+			continue
+		}
+		*other.count = n
+	}
+	return nil
+}
+
+// tools reads the list of tools, when they are declared or nothing is.
+func (e *exchange) tools(ctx context.Context, w *lister, r *Report) *failure {
+	if !w.h.declares(toolsListing.capability) {
+		r.Tools.State = ToolsNotDeclared
+		return nil
+	}
+	set := newToolSet(w.warnings)
+	f := w.list(ctx, toolsListing, set.add)
+	if f != nil && w.h.capabilities == nil && f.rpc != nil && f.rpc.notFound() {
+		r.Tools.State = ToolsNotDeclared
+		return nil
+	}
+	if f != nil {
+		return f
+	}
+	r.Tools = ToolList{State: ToolsListed, Tools: set.sorted()}
+	return nil
+}
+
+// confirm sends notifications/initialized. Any 2xx acknowledges it, whatever
+// the body is.
+func (e *exchange) confirm(ctx context.Context, h *handshake) *failure {
+	_, f := e.do(ctx, &call{
+		step: StepInitialized, method: string(StepInitialized), version: h.version, session: h.session, notify: true,
+	})
+	return f
+}
