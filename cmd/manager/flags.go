@@ -1,0 +1,108 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/resources"
+)
+
+// flags of the operator.
+type flags struct {
+	serverImage      string
+	imagePullSecrets []string
+	runAsUser        string
+	podSecurity      string
+
+	namespace   string
+	namespaces  []string
+	leaderElect bool
+	concurrency int
+	timeout     time.Duration
+	qps         float64
+	burst       int
+
+	probeWorkers int
+	probeRate    float64
+	denyCIDRs    []netip.Prefix
+
+	metricsAddress string
+	metricsSecure  bool
+	healthAddress  string
+}
+
+func newFlags(fs *flag.FlagSet) *flags {
+	f := &flags{}
+	fs.StringVar(&f.serverImage, "server-image", "", "Image of the shared server that pods of type Tools run. Required.")
+	fs.Func("image-pull-secret", "Name of a Secret for pulling images that every pod lists, taken from the pod's namespace. May be repeated.", func(s string) error {
+		f.imagePullSecrets = append(f.imagePullSecrets, s)
+		return nil
+	})
+	fs.StringVar(&f.runAsUser, "run-as-user", strconv.FormatInt(resources.DefaultRunAsUser, 10), "User of pods of the shared image; empty leaves it to the platform, as OpenShift wants.")
+	fs.StringVar(&f.podSecurity, "pod-security", "restricted", "Pod Security level that pod templates are judged by: privileged, baseline or restricted.")
+	fs.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "Namespace of the operator, for its Lease and its keys. Defaults to POD_NAMESPACE.")
+	fs.Func("watch-namespace", "Namespace to work in; may be repeated. Default: all.", func(s string) error {
+		f.namespaces = append(f.namespaces, s)
+		return nil
+	})
+	fs.BoolVar(&f.leaderElect, "leader-elect", false, "Work only while holding the Lease espalier-manager.")
+	fs.IntVar(&f.concurrency, "concurrency", 8, "Objects of a kind that are reconciled at once.")
+	fs.DurationVar(&f.timeout, "reconcile-timeout", time.Minute, "Time for one pass over one object.")
+	fs.Float64Var(&f.qps, "kube-api-qps", 200, "Requests per second to the API server.")
+	fs.IntVar(&f.burst, "kube-api-burst", 400, "Requests at once to the API server.")
+	fs.IntVar(&f.probeWorkers, "probe-workers", 32, "Probes at once that have not proved slow.")
+	fs.Float64Var(&f.probeRate, "probe-rate", 300, "Probes started per second.")
+	fs.Func("probe-deny-cidrs", "Networks that are never dialled, comma-separated, beside loopback, link-local and metadata addresses.", f.parseCIDRs)
+	fs.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443", "Address of the metrics; 0 switches them off.")
+	fs.BoolVar(&f.metricsSecure, "metrics-secure", true, "Serve metrics over HTTPS to who may get /metrics.")
+	fs.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz.")
+	return f
+}
+
+func (f *flags) parseCIDRs(s string) error {
+	for _, part := range strings.Split(s, ",") {
+		prefix, err := netip.ParsePrefix(strings.TrimSpace(part))
+		if err != nil {
+			return err
+		}
+		f.denyCIDRs = append(f.denyCIDRs, prefix)
+	}
+	return nil
+}
+
+// check refuses what could not work, before anything starts.
+func (f *flags) check() error {
+	switch {
+	case f.serverImage == "":
+		return errors.New("--server-image is required: the image that pods of type Tools run")
+	case f.namespace == "":
+		return errors.New("--namespace is required outside of a pod: the operator's keys live there")
+	case f.concurrency < 1, f.probeWorkers < 1, f.probeRate <= 0:
+		return errors.New("--concurrency, --probe-workers and --probe-rate are at least 1")
+	}
+	if f.runAsUser != "" {
+		if _, err := strconv.ParseInt(f.runAsUser, 10, 64); err != nil {
+			return fmt.Errorf("--run-as-user: %w", err)
+		}
+	}
+	return nil
+}
+
+func (f *flags) resources() resources.Options {
+	out := resources.Options{ServerImage: f.serverImage, ImagePullSecrets: f.imagePullSecrets, PodSecurity: f.podSecurity}
+	if f.runAsUser != "" {
+		// check has parsed it before.
+		user, _ := strconv.ParseInt(f.runAsUser, 10, 64)
+		out.RunAsUser = &user
+	}
+	return out
+}

@@ -1,0 +1,148 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command manager is the operator: it reconciles MCPServers and MCPTools and
+// probes what they run.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/espalier-dev/espalier/internal/controller"
+	"github.com/espalier-dev/espalier/internal/keys"
+	"github.com/espalier-dev/espalier/internal/mcpprobe"
+	"github.com/espalier-dev/espalier/internal/prober"
+	"github.com/espalier-dev/espalier/internal/references"
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/setup"
+	"github.com/espalier-dev/espalier/internal/version"
+)
+
+func main() {
+	f := newFlags(flag.CommandLine)
+	zapOptions := zap.Options{}
+	zapOptions.BindFlags(flag.CommandLine)
+	flag.Parse()
+	logger := zap.New(zap.UseFlagOptions(&zapOptions))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
+		logger.Error(err, "The operator ends")
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, f *flags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	mgr, err := newManager(f)
+	if err != nil {
+		return err
+	}
+	reconciler, sources, err := wire(ctx, mgr, f)
+	if err != nil {
+		return err
+	}
+	opts := controller.Options{Concurrency: f.concurrency, Timeout: f.timeout}
+	if err := controller.Setup(ctx, mgr, reconciler, sources, opts, metrics.Registry); err != nil {
+		return err
+	}
+	ctrl.Log.Info("Starting the operator", "version", version.Version, "serverImage", f.serverImage)
+	return mgr.Start(ctx)
+}
+
+func newManager(f *flags) (ctrl.Manager, error) {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = float32(f.qps), f.burst
+	config.UserAgent = "espalier/" + version.Version
+	scheme := setup.Scheme()
+	metricsOptions := metricsserver.Options{BindAddress: f.metricsAddress, SecureServing: f.metricsSecure}
+	if f.metricsSecure {
+		metricsOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	return ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         setup.CacheOptions(f.namespaces),
+		Client:                        setup.ClientOptions(scheme),
+		Metrics:                       metricsOptions,
+		HealthProbeBindAddress:        f.healthAddress,
+		LeaderElection:                f.leaderElect,
+		LeaderElectionID:              "espalier-manager",
+		LeaderElectionNamespace:       f.namespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+}
+
+// wire makes what the controllers need and adds the Runnables among it.
+func wire(ctx context.Context, mgr ctrl.Manager, f *flags) (*controller.MCPServerReconciler, controller.Sources, error) {
+	none := controller.Sources{}
+	// The cache has not started, and Secrets are in none.
+	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
+	if err != nil {
+		return nil, none, err
+	}
+	own, err := keys.Load(ctx, direct, f.namespace)
+	if err != nil {
+		return nil, none, err
+	}
+	signer, err := mcpprobe.NewTokenSigner(own.Probe, nil)
+	if err != nil {
+		return nil, none, err
+	}
+	security, err := resources.NewPodSecurity(f.podSecurity)
+	if err != nil {
+		return nil, none, fmt.Errorf("--pod-security: %w", err)
+	}
+	probeClient := mcpprobe.New(mcpprobe.Options{
+		Policy: mcpprobe.Policy{Deny: f.denyCIDRs}, Version: version.Version, Proxy: http.ProxyFromEnvironment,
+	})
+	probes := prober.New(prober.Options{
+		Probe: probeClient.Probe, Drain: probeClient.Close,
+		Workers: f.probeWorkers, Rate: f.probeRate, Registerer: metrics.Registry,
+	})
+	refs := references.New(mgr.GetAPIReader(), own.Digest, clock.RealClock{})
+	for _, runnable := range []interface {
+		Start(context.Context) error
+	}{probes, refs} {
+		if err := mgr.Add(runnable); err != nil {
+			return nil, none, err
+		}
+	}
+	if err := addChecks(mgr, probes); err != nil {
+		return nil, none, err
+	}
+	return &controller.MCPServerReconciler{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
+		Recorder:  mgr.GetEventRecorder("espalier"),
+		Resources: f.resources(), PodSecurity: security,
+		Prober: probes, References: refs,
+		Tokens: signer.Source, TrustedKeys: []string{own.Public()},
+	}, controller.Sources{Probes: probes.Wake(), References: refs.Wake()}, nil
+}
+
+// addChecks: alive while the prober keeps up (a prober that lags gives up the
+// Lease by being restarted), ready once the caches are filled.
+func addChecks(mgr ctrl.Manager, probes *prober.Prober) error {
+	if err := mgr.AddHealthzCheck("prober", probes.Check); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("ping", healthz.Ping)
+}

@@ -1,0 +1,83 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller reconciles MCPServers and MCPTools: phases over a scope,
+// one status write at the end. It dials no MCP server; what is known of pods
+// comes from the prober.
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+)
+
+// problem is why a phase could not do its work, in words for a condition.
+// Other errors are transient: they are retried with backoff and tell nothing
+// about the object.
+type problem struct {
+	// Condition that shows it.
+	condition string
+	reason    string
+	message   string
+	// stalled: only a change of the object, or of the cluster, can help.
+	stalled bool
+	// again is when to look whether it is still so; 0 for never.
+	again time.Duration
+}
+
+func (p *problem) Error() string { return p.reason + ": " + p.message }
+
+// asProblem gives err as a problem, or nil when it is transient.
+func asProblem(err error) *problem {
+	var p *problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return nil
+}
+
+// retryProblem is how often a problem that has no event of its own is looked
+// at again.
+const retryProblem = 30 * time.Second
+
+// refusal turns what the API server answers to a write into a problem where
+// it is one. The server's words are its own, not a peer's, and name the field.
+func refusal(err error, verb, resource, name string) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return &problem{
+			condition: mcpv1.ConditionAvailable, reason: mcpv1.ReasonForbidden, again: retryProblem,
+			message: fmt.Sprintf("The operator may not %s %s (%s). Grant it by its ClusterRole, or see whether a quota or an admission policy refuses it: kubectl logs -n espalier-system deploy/espalier-controller-manager.", verb, resource, name),
+		}
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return &problem{
+			condition: mcpv1.ConditionAvailable, reason: mcpv1.ReasonApplyFailed, stalled: true, again: retryProblem,
+			message: fmt.Sprintf("The API server refuses %s %s: %s. Check spec.workload.", resource, name, bounded(err.Error(), 600)),
+		}
+	default:
+		return fmt.Errorf("%s %s %s: %w", verb, resource, name, err)
+	}
+}
+
+// bounded cuts s to at most n bytes.
+func bounded(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n] + "..."
+}
+
+// ignoreMissing drops errors that a condition of references tells already.
+func ignoreMissing(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,205 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+)
+
+// phase does one thing of a pass. A problem it returns is shown by a
+// condition and does not keep later phases from their work; any other error
+// ends the pass.
+type phase struct {
+	name string
+	run  func(*MCPServerReconciler, context.Context, *serverScope) error
+}
+
+// serverPhases in their order: spec flows down to the children, then what is
+// observed flows up.
+var serverPhases = []phase{
+	{"tools", (*MCPServerReconciler).loadTools},
+	{"catalog", (*MCPServerReconciler).buildCatalog},
+	{"references", (*MCPServerReconciler).resolveRefs},
+	{"children", (*MCPServerReconciler).loadChildren},
+	{"configmaps", (*MCPServerReconciler).applyCatalog},
+	{"workload", (*MCPServerReconciler).applyWorkload},
+	{"prune", (*MCPServerReconciler).pruneChildren},
+	{"probe", (*MCPServerReconciler).ensureTargets},
+	{"gates", (*MCPServerReconciler).openGates},
+	{"poke", (*MCPServerReconciler).pokePods},
+}
+
+func (r *MCPServerReconciler) runPhases(ctx context.Context, s *serverScope) error {
+	for _, p := range serverPhases {
+		err := p.run(r, ctx, s)
+		if known := asProblem(err); known != nil {
+			s.problems = append(s.problems, known)
+			s.again(known.again)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+// loadTools reads the MCPTools that name the server.
+func (r *MCPServerReconciler) loadTools(ctx context.Context, s *serverScope) error {
+	for _, value := range []string{s.server.Name, indexSelector} {
+		var list mcpv1.MCPToolList
+		if err := r.Client.List(ctx, &list, client.InNamespace(s.key.Namespace), client.MatchingFields{indexServers: value}); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if tool := &list.Items[i]; tool.DeletionTimestamp == nil && catalog.Selects(tool, s.server) {
+				s.tools = append(s.tools, tool)
+			}
+		}
+	}
+	slices.SortFunc(s.tools, func(a, b *mcpv1.MCPTool) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// buildCatalog decides what the server serves.
+func (r *MCPServerReconciler) buildCatalog(_ context.Context, s *serverScope) error {
+	if !resources.Fronted(s.server) {
+		return nil
+	}
+	compiled := make([]*catalog.Compiled, 0, len(s.tools))
+	for _, tool := range s.tools {
+		compiled = append(compiled, r.memory.compile(tool.UID, tool.Generation, func() *catalog.Compiled { return catalog.CompileTool(tool) }))
+	}
+	s.catalog = catalog.Build(s.server, compiled, serverconfig.ProbeTrust{Audience: audience(s.key), Keys: r.TrustedKeys})
+	set, err := serverconfig.Cut(s.catalog.Config)
+	if errors.Is(err, serverconfig.ErrTooLarge) {
+		return &problem{
+			condition: mcpv1.ConditionSynced, reason: mcpv1.ReasonCatalogTooLarge, stalled: true,
+			message: fmt.Sprintf("The catalog of %d tools does not fit: %v. Spread the tools over several MCPServers, or shorten descriptions and schemas. The pods keep the catalog they have.", len(s.catalog.Served), err),
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.set = set
+	s.memory.rendered(set.Digest, s.catalog, s.now)
+	return nil
+}
+
+// loadChildren reads children and pods from the cache.
+func (r *MCPServerReconciler) loadChildren(ctx context.Context, s *serverScope) error {
+	children, err := r.listChildren(ctx, s.server)
+	if err != nil {
+		return err
+	}
+	s.children = children
+	s.deployment, _ = children[childKey{"Deployment", resources.Name(s.server)}].(*appsv1.Deployment)
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.InNamespace(s.key.Namespace), client.MatchingLabels(resources.Selector(s.server))); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		s.pods = append(s.pods, &pods.Items[i])
+	}
+	sortPods(s.pods)
+	return nil
+}
+
+// applyCatalog writes the catalog's ConfigMaps, shards before the index that
+// names them.
+func (r *MCPServerReconciler) applyCatalog(ctx context.Context, s *serverScope) error {
+	if s.set == nil {
+		return nil
+	}
+	maps := resources.CatalogConfigMaps(s.server, s.set)
+	slices.Reverse(maps)
+	for _, cm := range maps {
+		if err := r.apply(ctx, s, cm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyWorkload writes Service, PodDisruptionBudget and Deployment.
+func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope) error {
+	if !resources.HasPods(s.server) {
+		return nil
+	}
+	if err := r.apply(ctx, s, resources.Service(s.server)); err != nil {
+		return err
+	}
+	if pdb := resources.PodDisruptionBudget(s.server); pdb != nil {
+		if err := r.apply(ctx, s, pdb); err != nil {
+			return err
+		}
+	}
+	deployment, err := r.renderDeployment(s)
+	if err != nil {
+		return err
+	}
+	return r.apply(ctx, s, deployment)
+}
+
+func (r *MCPServerReconciler) renderDeployment(s *serverScope) (*appsv1.Deployment, error) {
+	in := resources.TemplateInput{Server: s.server, EnvDigest: s.envDigest()}
+	if s.catalog != nil {
+		in.Refs = s.catalog.Refs
+	}
+	deployment, err := r.Resources.Deployment(in, s.deployment)
+	if errors.Is(err, resources.ErrInvalidPodTemplate) {
+		return nil, &problem{
+			condition: mcpv1.ConditionAccepted, reason: mcpv1.ReasonInvalidPodTemplate, stalled: true,
+			message: fmt.Sprintf("spec.workload.podTemplate: %s. The pods stay as they are.", bounded(err.Error(), 600)),
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := r.PodSecurity.Check(&deployment.Spec.Template); err != nil {
+		return nil, &problem{
+			condition: mcpv1.ConditionAccepted, reason: mcpv1.ReasonPodSecurityViolation, stalled: true,
+			message: fmt.Sprintf("spec.workload: %s. Change it, or start the operator with another --pod-security. The pods stay as they are.", bounded(err.Error(), 600)),
+		}
+	}
+	return deployment, nil
+}
+
+// pruneChildren deletes children that the spec no longer wants. A catalog
+// that does not fit leaves the old one where it is.
+func (r *MCPServerReconciler) pruneChildren(ctx context.Context, s *serverScope) error {
+	wanted := map[childKey]bool{}
+	if resources.HasPods(s.server) {
+		name := resources.Name(s.server)
+		wanted[childKey{"Deployment", name}] = true
+		wanted[childKey{"Service", name}] = true
+		if resources.PodDisruptionBudget(s.server) != nil {
+			wanted[childKey{"PodDisruptionBudget", name}] = true
+		}
+	}
+	switch {
+	case s.set != nil:
+		for _, cm := range resources.CatalogConfigMaps(s.server, s.set) {
+			wanted[childKey{"ConfigMap", cm.Name}] = true
+		}
+	case resources.Fronted(s.server):
+		for shard := range serverconfig.MaxShards + 1 {
+			wanted[childKey{"ConfigMap", resources.CatalogName(s.server, shard)}] = true
+		}
+	}
+	return r.prune(ctx, s, wanted)
+}

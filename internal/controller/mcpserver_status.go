@@ -1,0 +1,310 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/mcpprobe"
+	"github.com/espalier-dev/espalier/internal/prober"
+	"github.com/espalier-dev/espalier/internal/resources"
+)
+
+var serverConditionOrder = []string{
+	mcpv1.ConditionReady, mcpv1.ConditionAccepted, mcpv1.ConditionResolvedRefs, mcpv1.ConditionAvailable,
+	mcpv1.ConditionHealthy, mcpv1.ConditionSynced, mcpv1.ConditionUpstreamsReady, mcpv1.ConditionContractMet,
+	mcpv1.ConditionReconciling, mcpv1.ConditionStalled,
+}
+
+// serverStatus computes the status that a pass comes to. It is a function of
+// the scope alone: where something is not known (yet), the present value is
+// held.
+func serverStatus(s *serverScope) mcpv1.MCPServerStatus {
+	status := *s.server.Status.DeepCopy()
+	status.ObservedGeneration = s.server.Generation
+	e := evaluate(s)
+
+	now := metav1.NewTime(s.now)
+	set := func(t string, v verdict) { setCondition(&status.Conditions, t, v, s.server.Generation, now) }
+	set(mcpv1.ConditionAccepted, e.accepted)
+	set(mcpv1.ConditionResolvedRefs, e.resolvedRefs)
+	set(mcpv1.ConditionAvailable, e.available)
+	set(mcpv1.ConditionHealthy, e.healthy)
+	set(mcpv1.ConditionSynced, e.synced)
+	set(mcpv1.ConditionUpstreamsReady, yes(mcpv1.ReasonNotApplicable, "The server names no upstreams."))
+	set(mcpv1.ConditionContractMet, yes(mcpv1.ReasonNotApplicable, "The server has no contract."))
+	set(mcpv1.ConditionReady, e.ready)
+	setOrRemove(&status.Conditions, mcpv1.ConditionReconciling, e.reconciling, s.server.Generation, now)
+	setOrRemove(&status.Conditions, mcpv1.ConditionStalled, e.stalled, s.server.Generation, now)
+	sortConditions(status.Conditions, serverConditionOrder)
+
+	setAddress(s, &status)
+	setReplicas(s, e, &status)
+	setObserved(s, e, &status)
+	return status
+}
+
+// setOrRemove keeps kstatus conditions only while they are True.
+func setOrRemove(conditions *[]metav1.Condition, t string, v *verdict, generation int64, now metav1.Time) {
+	if v == nil {
+		meta.RemoveStatusCondition(conditions, t)
+		return
+	}
+	setCondition(conditions, t, *v, generation, now)
+}
+
+func setAddress(s *serverScope, status *mcpv1.MCPServerStatus) {
+	// The address is known from the spec; it is set with the Service and
+	// never withdrawn.
+	if !resources.HasPods(s.server) || s.children[childKey{"Service", resources.Name(s.server)}] != nil {
+		status.URL = resources.URL(s.server)
+	}
+	status.Transports = resources.Transports(s.server)
+	status.Selector = ""
+	if resources.HasPods(s.server) {
+		status.Selector = mcpv1.LabelServer + "=" + s.server.Name
+	}
+	status.ServerImage = ""
+	if resources.Fronted(s.server) && s.deployment != nil {
+		for _, c := range s.deployment.Spec.Template.Spec.Containers {
+			if c.Name == resources.ContainerServer {
+				status.ServerImage = c.Image
+			}
+		}
+	}
+	status.CatalogDigest = ""
+	if s.set != nil {
+		status.CatalogDigest = s.set.Digest
+	}
+}
+
+func setReplicas(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
+	if !resources.HasPods(s.server) {
+		status.Replicas, status.ReadyReplicas, status.HealthyReplicas, status.SyncedReplicas = nil, nil, nil, nil
+		return
+	}
+	replicas, ready := 0, 0
+	for _, pod := range s.pods {
+		if pod.DeletionTimestamp == nil {
+			replicas++
+		}
+		if takesTraffic(pod) {
+			ready++
+		}
+	}
+	status.Replicas, status.ReadyReplicas = ptr.To(int32(replicas)), ptr.To(int32(ready)) //nolint:gosec // Numbers of pods fit.
+	// While a verdict on some replica is awaited the numbers are held, but
+	// they never exceed the replicas there are.
+	if e.pending && status.HealthyReplicas != nil {
+		status.HealthyReplicas = ptr.To(min(*status.HealthyReplicas, int32(ready))) //nolint:gosec // As above.
+	} else {
+		status.HealthyReplicas = ptr.To(int32(e.proved)) //nolint:gosec // As above.
+	}
+	switch {
+	case !resources.Fronted(s.server):
+		status.SyncedReplicas = nil
+	case e.pending && status.SyncedReplicas != nil:
+		status.SyncedReplicas = ptr.To(min(*status.SyncedReplicas, int32(ready))) //nolint:gosec // As above.
+	default:
+		status.SyncedReplicas = ptr.To(int32(e.inSync)) //nolint:gosec // As above.
+	}
+}
+
+// setObserved copies what was proved on the wire. What is not known is absent;
+// what is not known yet is held.
+func setObserved(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
+	report, took := e.representative, e.took
+	switch {
+	case e.forgetEntries:
+		status.ToolCount, status.ResourceCount, status.PromptCount = nil, nil, nil
+		status.Tools, status.ToolsOmitted = nil, nil
+	case report != nil:
+		status.Server = &mcpv1.ObservedServer{
+			Name: report.Server.Name, Version: report.Server.Version,
+			ProtocolVersion: report.ProtocolVersion, Capabilities: report.Capabilities,
+		}
+		status.ToolCount = count(report.Tools.Count())
+		status.ResourceCount = count(report.ResourceCount)
+		status.PromptCount = count(report.PromptCount)
+		status.Tools, status.ToolsOmitted = observedTools(s, report)
+	}
+	if report == nil {
+		return
+	}
+	before, after := s.server.Status.DeepCopy(), status.DeepCopy()
+	before.LastProbe, after.LastProbe = nil, nil
+	if status.LastProbe == nil || factsChanged(before, after) {
+		status.LastProbe = &mcpv1.LastProbe{Time: metav1.NewTime(took.Truncate(time.Second)), LatencyMilliseconds: ptr.To(report.Latency.Milliseconds())}
+	}
+}
+
+// factsChanged reports whether what the probe told differs.
+func factsChanged(before, after *mcpv1.MCPServerStatus) bool {
+	return !equal(observedFacts(before), observedFacts(after))
+}
+
+func observedFacts(s *mcpv1.MCPServerStatus) *mcpv1.MCPServerStatus {
+	return &mcpv1.MCPServerStatus{
+		Server: s.Server, ToolCount: s.ToolCount, ResourceCount: s.ResourceCount, PromptCount: s.PromptCount,
+		Tools: s.Tools, ToolsOmitted: s.ToolsOmitted, HealthyReplicas: s.HealthyReplicas,
+	}
+}
+
+func observedTools(s *serverScope, report *mcpprobe.Report) ([]mcpv1.ObservedTool, *int32) {
+	sources := map[string]string{}
+	if s.catalog != nil {
+		for _, t := range s.catalog.Config.Tools {
+			sources[t.Name] = t.Source
+		}
+	}
+	tools := report.Tools.Tools
+	var omitted *int32
+	if n := len(tools) - mcpv1.MaxStatusTools; n > 0 {
+		omitted = ptr.To(int32(n)) //nolint:gosec // The probe keeps some thousands at most.
+		tools = tools[:mcpv1.MaxStatusTools]
+	}
+	out := make([]mcpv1.ObservedTool, 0, len(tools))
+	for _, t := range tools {
+		out = append(out, mcpv1.ObservedTool{Name: t.Name, Digest: t.Digest, Source: sources[t.Name]})
+	}
+	return slices.Clip(out), omitted
+}
+
+func count(n *int) *int32 {
+	if n == nil {
+		return nil
+	}
+	return ptr.To(int32(*n)) //nolint:gosec // The probe keeps some thousands at most.
+}
+
+// evaluation is what a pass knows, condensed from the scope.
+type evaluation struct {
+	accepted, resolvedRefs, available, healthy, synced, ready verdict
+	reconciling, stalled                                      *verdict
+
+	// zero: no replicas are wanted.
+	zero bool
+	// pending: the verdict on some replica that takes traffic is awaited.
+	pending bool
+	// proved and inSync count replicas that take traffic.
+	proved, inSync int
+	// everProved: the server was proved at some time.
+	everProved bool
+	// representative is the report that counts and names are taken from, and
+	// when it was made; nil when they are to be held.
+	representative *mcpprobe.Report
+	took           time.Time
+	// forgetEntries: counts and names are not true any more.
+	forgetEntries bool
+}
+
+func evaluate(s *serverScope) *evaluation {
+	e := &evaluation{
+		zero:       resources.HasPods(s.server) && resources.Replicas(s.server) == 0,
+		everProved: s.server.Status.LastProbe != nil,
+	}
+	e.accepted = acceptedVerdict(s)
+	e.resolvedRefs = resolvedRefsVerdict(s)
+	e.available = availableVerdict(s, e)
+	e.healthy = healthyVerdict(s, e)
+	e.synced = syncedVerdict(s, e)
+	e.ready, e.reconciling, e.stalled = readyVerdict(s, e)
+	e.forgetEntries = e.zero || (e.healthy.status == metav1.ConditionFalse && !e.pending) ||
+		e.healthy.reason == mcpv1.ReasonAuthRequired || e.noTraffic(s)
+	return e
+}
+
+// noTraffic: the server has pods and none of them takes traffic.
+func (e *evaluation) noTraffic(s *serverScope) bool {
+	return resources.HasPods(s.server) && !slices.ContainsFunc(s.pods, takesTraffic)
+}
+
+func acceptedVerdict(s *serverScope) verdict {
+	if p := s.problemOf(mcpv1.ConditionAccepted); p != nil {
+		return p.verdict()
+	}
+	if s.catalog != nil && !s.catalog.Server.Accepted {
+		return no(s.catalog.Server.Reason, s.catalog.Server.Message)
+	}
+	return yes(mcpv1.ReasonAccepted, "The spec is sound.")
+}
+
+func resolvedRefsVerdict(s *serverScope) verdict {
+	var first verdict
+	more := 0
+	for _, ref := range s.allRefs() {
+		reason, message := s.refProblem(ref)
+		switch {
+		case reason == "":
+		case first.reason == "":
+			first = no(reason, message)
+		default:
+			more++
+		}
+	}
+	if first.reason == "" {
+		return yes(mcpv1.ReasonResolvedRefs, "All Secrets and ConfigMaps that are named exist.")
+	}
+	if more > 0 {
+		first.message += fmt.Sprintf(" %d more are missing.", more)
+	}
+	return first
+}
+
+func availableVerdict(s *serverScope, e *evaluation) verdict {
+	if !resources.HasPods(s.server) {
+		return yes(mcpv1.ReasonNotApplicable, "The server runs elsewhere.")
+	}
+	if p := s.problemOf(mcpv1.ConditionAvailable); p != nil {
+		return p.verdict()
+	}
+	if e.zero {
+		return zeroVerdict(s, yes)
+	}
+	t := podsTrouble(s)
+	switch {
+	case t != nil:
+		return no(t.reason, t.message)
+	case rollingOut(s) && !e.noTraffic(s):
+		return no(mcpv1.ReasonRollingOut, "Pods are being added or replaced; those that serve keep serving.")
+	case e.noTraffic(s) && e.everProved:
+		return no(mcpv1.ReasonNotReady, fmt.Sprintf("No pod is ready. Read: kubectl get pods -l %s=%s -n %s.", mcpv1.LabelServer, s.server.Name, s.server.Namespace))
+	case e.noTraffic(s):
+		return no(mcpv1.ReasonStarting, fmt.Sprintf("Pods start; they have spec.startupTimeoutSeconds (%d) for it.", resources.StartupSeconds(s.server)))
+	default:
+		return yes(mcpv1.ReasonAvailable, "The pods run.")
+	}
+}
+
+func zeroVerdict(s *serverScope, make func(reason, message string) verdict) verdict {
+	if resources.Suspended(s.server) {
+		return make(mcpv1.ReasonSuspended, "spec.suspend is true: there are no pods.")
+	}
+	return make(mcpv1.ReasonScaledToZero, "spec.replicas is 0: there are no pods.")
+}
+
+// targetsOf gives, for each replica that takes traffic (or for the one
+// endpoint of an External server), its name and what is known of it.
+func targetsOf(s *serverScope) (names []string, seen []*prober.TargetObservation) {
+	if !resources.HasPods(s.server) {
+		for i := range s.observation.Targets {
+			return []string{s.server.Name}, []*prober.TargetObservation{&s.observation.Targets[i]}
+		}
+		return []string{s.server.Name}, []*prober.TargetObservation{nil}
+	}
+	for _, pod := range s.pods {
+		if takesTraffic(pod) {
+			names = append(names, pod.Name)
+			seen = append(seen, s.observed(pod))
+		}
+	}
+	return names, seen
+}

@@ -1,0 +1,127 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-dev/espalier/internal/catalog"
+)
+
+// memory is what the operator remembers of its servers beyond what the API
+// server keeps. All of it may be lost: after a restart conditions are held
+// until it is known again.
+type memory struct {
+	mu      sync.Mutex
+	servers map[types.NamespacedName]*serverMemory
+	tools   map[types.UID]compiledTool
+}
+
+type compiledTool struct {
+	generation int64
+	compiled   *catalog.Compiled
+}
+
+// serverMemory is only touched by the worker that reconciles the server.
+type serverMemory struct {
+	// digest of the catalog that was rendered last, and since when.
+	digest string
+	since  time.Time
+	// history holds for the last catalogs which version of each tool they
+	// serve.
+	history []served
+	// pokes by pod.
+	pokes map[types.UID]*poke
+	// refs is the version of the mounted references that pods were told of.
+	refs string
+	// dial is what the probe needs from Secrets, with its version.
+	dial dialMaterial
+	// endpointSince is since when the endpoint of an External server is dialled.
+	endpoint      string
+	endpointSince time.Time
+}
+
+// served is which version of each tool (by metadata.name) a catalog serves.
+type served struct {
+	digest string
+	tools  map[string]string
+}
+
+// maxHistory of catalogs per server: enough for pods that lag some edits behind.
+const maxHistory = 16
+
+func newMemory() *memory {
+	return &memory{servers: map[types.NamespacedName]*serverMemory{}, tools: map[types.UID]compiledTool{}}
+}
+
+// server gives the memory of key.
+func (m *memory) server(key types.NamespacedName) *serverMemory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.servers[key]
+	if s == nil {
+		s = &serverMemory{pokes: map[types.UID]*poke{}}
+		m.servers[key] = s
+	}
+	return s
+}
+
+// forget drops the memory of key.
+func (m *memory) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.servers, key)
+}
+
+// compile gives the compiled form of a tool, made once per generation.
+func (m *memory) compile(uid types.UID, generation int64, make func() *catalog.Compiled) *catalog.Compiled {
+	m.mu.Lock()
+	c, ok := m.tools[uid]
+	m.mu.Unlock()
+	if ok && c.generation == generation {
+		return c.compiled
+	}
+	compiled := make()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tools[uid] = compiledTool{generation, compiled}
+	return compiled
+}
+
+// forgetTool drops the compiled form of a tool.
+func (m *memory) forgetTool(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.tools, uid)
+}
+
+// rendered notes that c is the catalog now.
+func (s *serverMemory) rendered(digest string, c *catalog.Catalog, now time.Time) {
+	if s.digest == digest {
+		return
+	}
+	s.digest, s.since = digest, now
+	versions := make(map[string]string, len(c.Served))
+	for object, tool := range c.Served {
+		versions[object] = tool.EntryDigest
+	}
+	s.history = append(s.history, served{digest, versions})
+	if len(s.history) > maxHistory {
+		s.history = s.history[len(s.history)-maxHistory:]
+	}
+}
+
+// version of the tool that the catalog of this digest serves; known is false
+// for a catalog that is not remembered.
+func (s *serverMemory) version(digest, object string) (version string, known bool) {
+	for _, h := range s.history {
+		if h.digest == digest {
+			return h.tools[object], true
+		}
+	}
+	return "", false
+}

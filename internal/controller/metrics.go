@@ -1,0 +1,83 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+)
+
+// metrics of the controllers. Series of a server end with it.
+type metrics struct {
+	pokes    *prometheus.CounterVec
+	applies  *prometheus.CounterVec
+	statuses *prometheus.CounterVec
+	ready    *prometheus.GaugeVec
+	tools    *prometheus.GaugeVec
+	healthy  *prometheus.GaugeVec
+}
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	perServer := []string{"namespace", "name"}
+	m := &metrics{
+		pokes:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "espalier_catalog_pokes_total", Help: "Times a pod was told to load its catalog, the first time (first) or again (repeat)."}, []string{"attempt"}),
+		applies:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "espalier_child_applies_total", Help: "Children written, by kind."}, []string{"kind"}),
+		statuses: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "espalier_status_writes_total", Help: "Statuses written, by kind."}, []string{"kind"}),
+		ready:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "espalier_mcpserver_ready", Help: "1 while the MCPServer is Ready, else 0."}, perServer),
+		tools:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "espalier_mcpserver_tools", Help: "Tools proved on the wire; absent while unknown."}, perServer),
+		healthy:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "espalier_mcpserver_healthy_replicas", Help: "Replicas that take traffic and were proved."}, perServer),
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.pokes, m.applies, m.statuses, m.ready, m.tools, m.healthy)
+	}
+	// A rate needs the series before the first poke.
+	m.pokes.WithLabelValues(pokeFirst)
+	m.pokes.WithLabelValues(pokeRepeat)
+	return m
+}
+
+// Values of the label attempt.
+const (
+	pokeFirst  = "first"
+	pokeRepeat = "repeat"
+)
+
+func (m *metrics) poked(again bool) {
+	attempt := pokeFirst
+	if again {
+		attempt = pokeRepeat
+	}
+	m.pokes.WithLabelValues(attempt).Inc()
+}
+
+func (m *metrics) applied(kind string) { m.applies.WithLabelValues(kind).Inc() }
+
+func (m *metrics) statusWritten(kind string) { m.statuses.WithLabelValues(kind).Inc() }
+
+func (m *metrics) observeServer(key types.NamespacedName, status mcpv1.MCPServerStatus) {
+	ready := 0.0
+	if meta.IsStatusConditionTrue(status.Conditions, mcpv1.ConditionReady) {
+		ready = 1
+	}
+	m.ready.WithLabelValues(key.Namespace, key.Name).Set(ready)
+	setOrDrop(m.tools, key, status.ToolCount)
+	setOrDrop(m.healthy, key, status.HealthyReplicas)
+}
+
+func setOrDrop(gauge *prometheus.GaugeVec, key types.NamespacedName, value *int32) {
+	if value == nil {
+		gauge.DeleteLabelValues(key.Namespace, key.Name)
+		return
+	}
+	gauge.WithLabelValues(key.Namespace, key.Name).Set(float64(*value))
+}
+
+func (m *metrics) forgetServer(key types.NamespacedName) {
+	for _, gauge := range []*prometheus.GaugeVec{m.ready, m.tools, m.healthy} {
+		gauge.DeleteLabelValues(key.Namespace, key.Name)
+	}
+}

@@ -1,0 +1,177 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/resources"
+)
+
+func podCondition(pod *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatus {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == t {
+			return c.Status
+		}
+	}
+	return corev1.ConditionUnknown
+}
+
+// takesTraffic: the Service leads to it.
+func takesTraffic(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && podCondition(pod, corev1.PodReady) == corev1.ConditionTrue
+}
+
+func restarts(pod *corev1.Pod) int {
+	n := 0
+	for _, c := range pod.Status.ContainerStatuses {
+		n += int(c.RestartCount)
+	}
+	return n
+}
+
+// sortPods orders pods by name, so that messages name the same one each time.
+func sortPods(pods []*corev1.Pod) {
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// trouble is why pods do not serve, in the order of how much it explains.
+type trouble struct {
+	rank    int
+	reason  string
+	message string
+}
+
+// podsTrouble gives the most telling trouble of the pods that do not take
+// traffic, or of the Deployment that cannot make them.
+func podsTrouble(s *serverScope) *trouble {
+	var worst *trouble
+	for _, pod := range s.pods {
+		if pod.DeletionTimestamp != nil || takesTraffic(pod) {
+			continue
+		}
+		if t := podTrouble(s, pod); t != nil && (worst == nil || t.rank < worst.rank) {
+			worst = t
+		}
+	}
+	if worst == nil || worst.rank > 5 {
+		if t := replicaFailure(s); t != nil {
+			return t
+		}
+	}
+	return worst
+}
+
+func podTrouble(s *serverScope, pod *corev1.Pod) *trouble {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if t := containerTrouble(s, pod, c); t != nil {
+			return t
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		return &trouble{4, mcpv1.ReasonContainerExited, fmt.Sprintf("Pod %s failed (%s). Read: kubectl describe pod %s -n %s.", pod.Name, cmp.Or(pod.Status.Reason, "no reason given"), pod.Name, pod.Namespace)}
+	}
+	if podCondition(pod, corev1.PodScheduled) == corev1.ConditionFalse {
+		return &trouble{6, mcpv1.ReasonUnschedulable, fmt.Sprintf("No node takes pod %s. Read: kubectl describe pod %s -n %s. Check spec.workload.resources, nodeSelector, tolerations and affinity.", pod.Name, pod.Name, pod.Namespace)}
+	}
+	return nil
+}
+
+func containerTrouble(s *serverScope, pod *corev1.Pod, c corev1.ContainerStatus) *trouble {
+	where := fmt.Sprintf("container %s of pod %s", c.Name, pod.Name)
+	logs := fmt.Sprintf("Read: kubectl logs %s -c %s -n %s", pod.Name, c.Name, pod.Namespace)
+	if w := c.State.Waiting; w != nil {
+		switch w.Reason {
+		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable":
+			return &trouble{1, mcpv1.ReasonImagePullFailed, fmt.Sprintf("%s: image %s of %s cannot be pulled. Check the name, and %s.", w.Reason, c.Image, where, pullSecretHint(s))}
+		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+			return &trouble{2, mcpv1.ReasonContainerConfigInvalid, fmt.Sprintf("%s: %s cannot be started as it is configured. Read: kubectl describe pod %s -n %s. Check spec.workload, and that the image has a user other than root.", w.Reason, where, pod.Name, pod.Namespace)}
+		case "CrashLoopBackOff":
+			return &trouble{3, mcpv1.ReasonCrashLoopBackOff, fmt.Sprintf("The %s exits again and again%s. %s --previous.", where, exit(c.LastTerminationState.Terminated), logs)}
+		}
+	}
+	if t := c.State.Terminated; t != nil {
+		return &trouble{4, mcpv1.ReasonContainerExited, fmt.Sprintf("The %s exited%s. %s.", where, exit(t), logs)}
+	}
+	if last := c.LastTerminationState.Terminated; last != nil && c.State.Running != nil {
+		return &trouble{5, mcpv1.ReasonContainerExited, fmt.Sprintf("The %s was restarted after it exited%s, and is not ready. %s --previous.", where, exit(last), logs)}
+	}
+	return nil
+}
+
+func exit(t *corev1.ContainerStateTerminated) string {
+	switch {
+	case t == nil:
+		return ""
+	case t.Signal != 0:
+		return fmt.Sprintf(" by signal %d (%s)", t.Signal, cmp.Or(t.Reason, "Error"))
+	default:
+		return fmt.Sprintf(" with status %d (%s)", t.ExitCode, cmp.Or(t.Reason, "Error"))
+	}
+}
+
+func pullSecretHint(s *serverScope) string {
+	if w := s.server.Spec.Workload; w != nil && len(w.ImagePullSecrets) > 0 {
+		return fmt.Sprintf("that Secret %s exists and may pull it", w.ImagePullSecrets[0].Name)
+	}
+	return "whether it needs spec.workload.imagePullSecrets"
+}
+
+// replicaFailure tells that the Deployment's pods are refused.
+func replicaFailure(s *serverScope) *trouble {
+	if s.deployment == nil {
+		return nil
+	}
+	for _, c := range s.deployment.Status.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			return &trouble{0, mcpv1.ReasonPodsNotCreated, fmt.Sprintf("Pods are refused (%s), by a quota, a limit range or an admission policy. Read: kubectl describe replicaset -l %s=%s -n %s.", c.Reason, mcpv1.LabelServer, s.server.Name, s.server.Namespace)}
+		}
+	}
+	return nil
+}
+
+// rollingOut reports whether the Deployment has not reached its template or
+// number of replicas.
+func rollingOut(s *serverScope) bool {
+	d := s.deployment
+	if d == nil {
+		return true
+	}
+	want := resources.Replicas(s.server)
+	st := d.Status
+	return st.ObservedGeneration < d.Generation || st.UpdatedReplicas < want || st.Replicas > want || st.AvailableReplicas < want
+}
+
+// startupBegan is since when the pods of the newest template have been given
+// time to start: the creation of the first of them.
+func startupBegan(s *serverScope) time.Time {
+	var newest, began time.Time
+	hash := ""
+	for _, pod := range s.pods {
+		if at := pod.CreationTimestamp.Time; at.After(newest) {
+			newest, hash = at, pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+		}
+	}
+	for _, pod := range s.pods {
+		if at := pod.CreationTimestamp.Time; pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == hash && (began.IsZero() || at.Before(began)) {
+			began = at
+		}
+	}
+	if began.IsZero() && s.deployment != nil {
+		began = s.deployment.CreationTimestamp.Time
+		for _, c := range s.deployment.Status.Conditions {
+			if c.Type == appsv1.DeploymentReplicaFailure && c.LastTransitionTime.After(began) {
+				began = c.LastTransitionTime.Time
+			}
+		}
+	}
+	return began
+}

@@ -1,0 +1,56 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+)
+
+// Indexes of MCPTools in the cache.
+const (
+	// indexServers holds the names of serverRefs, or indexSelector.
+	indexServers = "servers"
+	// indexSelector marks tools that select servers by label. It is no
+	// possible name of a server.
+	indexSelector = "*"
+)
+
+// Setup registers both controllers with mgr. r holds what they need.
+func Setup(ctx context.Context, mgr ctrl.Manager, r *MCPServerReconciler, sources Sources, opts Options, registerer prometheus.Registerer) error {
+	r.memory = newMemory()
+	r.verdicts = newVerdicts()
+	r.metrics = newMetrics(registerer)
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &mcpv1.MCPTool{}, indexServers, serverNames); err != nil {
+		return err
+	}
+	if err := r.setup(mgr, sources, opts); err != nil {
+		return err
+	}
+	tools := &MCPToolReconciler{
+		Client: r.Client, Recorder: r.Recorder, Clock: r.Clock,
+		verdicts: r.verdicts, memory: r.memory, metrics: r.metrics,
+	}
+	return tools.setup(mgr, opts)
+}
+
+func serverNames(obj client.Object) []string {
+	tool, ok := obj.(*mcpv1.MCPTool)
+	if !ok {
+		return nil
+	}
+	if tool.Spec.ServerSelector != nil {
+		return []string{indexSelector}
+	}
+	out := make([]string, 0, len(tool.Spec.ServerRefs))
+	for _, ref := range tool.Spec.ServerRefs {
+		out = append(out, ref.Name)
+	}
+	return out
+}

@@ -1,0 +1,292 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/mcpprobe"
+	"github.com/espalier-dev/espalier/internal/podreport"
+	"github.com/espalier-dev/espalier/internal/prober"
+	"github.com/espalier-dev/espalier/internal/resources"
+)
+
+// Prober is what the controller needs of internal/prober.
+type Prober interface {
+	Ensure(key prober.Key, spec prober.Spec)
+	Result(key prober.Key) prober.Observation
+	Forget(key prober.Key)
+}
+
+// Targets that stand for no pod.
+const (
+	targetService  = "service"
+	targetExternal = "external"
+)
+
+// Defaults of spec.probe.
+const (
+	defaultProbeInterval    = 30
+	defaultProbeTimeout     = 10
+	defaultFailureThreshold = 3
+)
+
+// ensureTargets tells the prober whom to probe, and reads what it knows.
+func (r *MCPServerReconciler) ensureTargets(ctx context.Context, s *serverScope) error {
+	if err := r.readDialMaterial(ctx, s); err != nil {
+		return err
+	}
+	spec := prober.Spec{
+		Interval:         time.Duration(probeInterval(s.server)) * time.Second,
+		Timeout:          time.Duration(probeTimeout(s.server)) * time.Second,
+		FailureThreshold: failureThreshold(s.server),
+		Targets:          r.targets(s),
+	}
+	r.Prober.Ensure(s.key, spec)
+	s.observation = r.Prober.Result(s.key)
+	return nil
+}
+
+func (r *MCPServerReconciler) targets(s *serverScope) []prober.Target {
+	switch {
+	case !resources.HasPods(s.server):
+		return []prober.Target{r.externalTarget(s)}
+	case resources.Replicas(s.server) == 0:
+		return nil
+	case probeVia(s.server) == mcpv1.ProbeViaService:
+		return r.serviceTarget(s)
+	}
+	var out []prober.Target
+	for _, pod := range s.pods {
+		if dialable(pod) {
+			out = append(out, r.podTarget(s, pod))
+		}
+	}
+	return out
+}
+
+// dialable: the kubelet says that the containers are ready. Whether the pod
+// takes traffic does not matter: a readiness gate may wait for the probe.
+func dialable(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && podCondition(pod, corev1.ContainersReady) == corev1.ConditionTrue
+}
+
+func (r *MCPServerReconciler) podTarget(s *serverScope, pod *corev1.Pod) prober.Target {
+	port := strconv.Itoa(int(resources.ContainerPort(s.server)))
+	t := prober.Target{
+		ID: string(pod.UID), Name: pod.Name,
+		Identity: s.identity(string(pod.UID), pod.Labels["pod-template-hash"], strconv.Itoa(restarts(pod)), pod.Status.PodIP),
+		Probe:    s.probe(resources.URL(s.server)),
+	}
+	t.Probe.DialAddress = net.JoinHostPort(pod.Status.PodIP, port)
+	if s.set != nil {
+		t.WantCatalogDigest = s.set.Digest
+		t.Probe.ReportURL = fmt.Sprintf("http://%s%s", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(resources.PortInternal)), podreport.Path)
+		t.Probe.ReportToken = r.Tokens(audience(s.key))
+	}
+	return t
+}
+
+// serviceTarget stands for all pods; there is none while none takes traffic.
+func (r *MCPServerReconciler) serviceTarget(s *serverScope) []prober.Target {
+	var serving []string
+	for _, pod := range s.pods {
+		if takesTraffic(pod) {
+			serving = append(serving, string(pod.UID)+"/"+strconv.Itoa(restarts(pod)))
+		}
+	}
+	if len(serving) == 0 {
+		return nil
+	}
+	slices.Sort(serving)
+	return []prober.Target{{
+		ID: targetService, Name: resources.Name(s.server),
+		Identity: s.identity(serving...), Probe: s.probe(resources.URL(s.server)),
+	}}
+}
+
+func (r *MCPServerReconciler) externalTarget(s *serverScope) prober.Target {
+	t := prober.Target{ID: targetExternal, Name: s.server.Name, Probe: s.probe(s.server.Spec.External.URL)}
+	t.Identity = s.identity(s.server.Spec.External.URL)
+	if s.memory.endpoint != t.Identity {
+		s.memory.endpoint, s.memory.endpointSince = t.Identity, s.now
+	}
+	return t
+}
+
+// probe is what all targets of the server have in common.
+func (s *serverScope) probe(endpoint string) mcpprobe.Target {
+	t := mcpprobe.Target{URL: endpoint, Headers: s.memory.dial.headers, TLS: s.memory.dial.tls}
+	if p := s.server.Spec.Probe; p != nil {
+		t.Host = p.Host
+	}
+	return t
+}
+
+// identity is a hash of all that a result holds for.
+func (s *serverScope) identity(parts ...string) string {
+	return resources.Hash(map[string]any{
+		"parts": parts, "probe": s.server.Spec.Probe, "endpoint": resources.URL(s.server),
+		"external": s.server.Spec.External, "credentials": s.memory.dial.version,
+	})
+}
+
+func audience(key types.NamespacedName) string { return key.Namespace + "/" + key.Name }
+
+// observed is what the prober knows of pod, or of the Service in its stead.
+func (s *serverScope) observed(pod *corev1.Pod) *prober.TargetObservation {
+	for i := range s.observation.Targets {
+		t := &s.observation.Targets[i]
+		if t.ID == string(pod.UID) || t.ID == targetService {
+			return t
+		}
+	}
+	return nil
+}
+
+// reportedDigest is the catalog that pod says it serves.
+func (s *serverScope) reportedDigest(pod *corev1.Pod) (string, bool) {
+	obs := s.observed(pod)
+	switch {
+	case obs == nil:
+		return "", false
+	case obs.Pod != nil:
+		return obs.Pod.CatalogDigest, true
+	case obs.ID == targetService && obs.Report != nil && obs.Report.CatalogDigest != "":
+		return obs.Report.CatalogDigest, true
+	default:
+		return "", false
+	}
+}
+
+func probeVia(server *mcpv1.MCPServer) mcpv1.ProbeVia {
+	if p := server.Spec.Probe; p != nil && p.Via != "" {
+		return p.Via
+	}
+	return mcpv1.ProbeViaPods
+}
+
+func probeInterval(server *mcpv1.MCPServer) int {
+	if p := server.Spec.Probe; p != nil && p.IntervalSeconds != nil {
+		return int(*p.IntervalSeconds)
+	}
+	return defaultProbeInterval
+}
+
+func probeTimeout(server *mcpv1.MCPServer) int {
+	if p := server.Spec.Probe; p != nil && p.TimeoutSeconds != nil {
+		return int(*p.TimeoutSeconds)
+	}
+	return min(defaultProbeTimeout, probeInterval(server))
+}
+
+func failureThreshold(server *mcpv1.MCPServer) int {
+	if p := server.Spec.Probe; p != nil && p.FailureThreshold != nil {
+		return int(*p.FailureThreshold)
+	}
+	return defaultFailureThreshold
+}
+
+// dialMaterial is what the probe sends that comes from Secrets and
+// ConfigMaps. It is held in memory alone.
+type dialMaterial struct {
+	version string
+	headers []mcpprobe.Header
+	tls     mcpprobe.TLS
+}
+
+// probeRefs are the references that the operator itself reads to dial.
+func probeRefs(server *mcpv1.MCPServer) []catalog.Ref {
+	refs := catalog.ConnectionRefs(server.Spec.External)
+	if p := server.Spec.Probe; p != nil {
+		refs = append(refs, catalog.HeaderRefs(p.Headers)...)
+	}
+	return catalog.SortRefs(refs)
+}
+
+// readDialMaterial reads Secrets and ConfigMaps that the probe needs when
+// they, or the spec, changed since the last time.
+func (r *MCPServerReconciler) readDialMaterial(ctx context.Context, s *serverScope) error {
+	refs := probeRefs(s.server)
+	version := resources.Hash(map[string]any{
+		"refs": s.versions(refs), "external": s.server.Spec.External, "probe": s.server.Spec.Probe,
+	})
+	if s.memory.dial.version == version {
+		return nil
+	}
+	values, err := r.readValues(ctx, s.key.Namespace, refs)
+	if err != nil {
+		return err
+	}
+	s.memory.dial = dialMaterial{version: version, headers: probeHeaders(s.server, values), tls: probeTLS(s.server, values)}
+	return nil
+}
+
+// probeHeaders are those of the connection and of the probe; the probe's win.
+func probeHeaders(server *mcpv1.MCPServer, values map[catalog.Ref][]byte) []mcpprobe.Header {
+	var specs []mcpv1.Header
+	if p := server.Spec.Probe; p != nil {
+		specs = append(specs, p.Headers...)
+	}
+	if e := server.Spec.External; e != nil {
+		for _, h := range e.Headers {
+			if !slices.ContainsFunc(specs, func(o mcpv1.Header) bool { return strings.EqualFold(o.Name, h.Name) }) {
+				specs = append(specs, h)
+			}
+		}
+	}
+	var out []mcpprobe.Header
+	for _, h := range specs {
+		if value, ok := headerValue(h, values); ok {
+			out = append(out, mcpprobe.Header{Name: h.Name, Value: h.Prefix + value, Credential: credential(h)})
+		}
+	}
+	return out
+}
+
+// credential reports whether a header is there to authenticate.
+func credential(h mcpv1.Header) bool {
+	return h.SecretKeyRef != nil || slices.Contains([]string{"authorization", "x-api-key", "cookie"}, strings.ToLower(h.Name))
+}
+
+func headerValue(h mcpv1.Header, values map[catalog.Ref][]byte) (string, bool) {
+	if h.Value != nil {
+		return *h.Value, true
+	}
+	for _, ref := range catalog.HeaderRefs([]mcpv1.Header{h}) {
+		value, ok := values[ref]
+		// A trailing newline is an accident of how the Secret was made.
+		return strings.TrimRight(string(value), "\r\n"), ok
+	}
+	return "", false
+}
+
+func probeTLS(server *mcpv1.MCPServer, values map[catalog.Ref][]byte) mcpprobe.TLS {
+	e := server.Spec.External
+	if e == nil || e.TLS == nil {
+		return mcpprobe.TLS{}
+	}
+	out := mcpprobe.TLS{ServerName: e.TLS.ServerName}
+	if e.TLS.CA != nil {
+		for _, ref := range catalog.TLSRefs(&mcpv1.ClientTLS{CA: e.TLS.CA}) {
+			out.CAPEM = values[ref]
+		}
+	}
+	if c := e.TLS.ClientCertificateRef; c != nil {
+		out.CertPEM = values[catalog.Ref{Kind: catalog.RefSecret, Name: c.Name, Key: corev1.TLSCertKey}]
+		out.KeyPEM = values[catalog.Ref{Kind: catalog.RefSecret, Name: c.Name, Key: corev1.TLSPrivateKeyKey}]
+	}
+	return out
+}
