@@ -1,0 +1,117 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package examples tests the examples without a cluster. That they work on
+// one is shown by test/e2e.
+package examples
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+)
+
+// TestExamples reads each example strictly and expects each tool to be
+// accepted and served by a server of its own folder.
+func TestExamples(t *testing.T) {
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		dir := entry.Name()
+		t.Run(dir, func(t *testing.T) {
+			if _, err := os.Stat(filepath.Join(dir, "README.md")); err != nil {
+				t.Errorf("an example says what it is for: %v", err)
+			}
+			servers, tools := load(t, dir)
+			if len(servers) == 0 {
+				t.Error("no MCPServer")
+			}
+			served := 0
+			for _, server := range servers {
+				served += check(t, server, tools)
+			}
+			if served != len(tools) {
+				t.Errorf("%d of %d tools are served", served, len(tools))
+			}
+		})
+	}
+}
+
+// check expects server to serve the tools that name it, and counts them.
+func check(t *testing.T, server *mcpv1.MCPServer, tools []*mcpv1.MCPTool) int {
+	t.Helper()
+	var compiled []*catalog.Compiled
+	for _, tool := range tools {
+		for _, ref := range tool.Spec.ServerRefs {
+			if ref.Name == server.Name {
+				compiled = append(compiled, catalog.CompileTool(tool))
+			}
+		}
+	}
+	built := catalog.Build(server, compiled, serverconfig.ProbeTrust{})
+	for name, verdict := range built.Verdicts {
+		if !verdict.Accepted {
+			t.Errorf("%s: %s: %s", name, verdict.Reason, verdict.Message)
+		}
+	}
+	return len(built.Served)
+}
+
+func load(t *testing.T, dir string) (servers []*mcpv1.MCPServer, tools []*mcpv1.MCPTool) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		for _, document := range documents(t, file) {
+			switch {
+			case bytes.Contains(document, []byte("kind: MCPServer\n")):
+				server := &mcpv1.MCPServer{}
+				decode(t, file, document, server)
+				if server.Spec.Type == "" {
+					server.Spec.Type = mcpv1.TypeTools
+				}
+				servers = append(servers, server)
+			case bytes.Contains(document, []byte("kind: MCPTool\n")):
+				tool := &mcpv1.MCPTool{}
+				decode(t, file, document, tool)
+				tools = append(tools, tool)
+			}
+		}
+	}
+	return servers, tools
+}
+
+func documents(t *testing.T, file string) [][]byte {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out [][]byte
+	for _, part := range strings.Split(string(raw), "\n---\n") {
+		out = append(out, []byte(part+"\n"))
+	}
+	return out
+}
+
+func decode(t *testing.T, file string, document []byte, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict(document, into); err != nil {
+		t.Errorf("%s: %v", file, err)
+	}
+}
