@@ -12,7 +12,7 @@
 package v1alpha1
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -32,6 +32,6 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&MCPServer{}, &MCPServerList{},
 		&MCPTool{}, &MCPToolList{},
 	)
-	v1.AddToGroupVersion(scheme, GroupVersion)
+	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -16,7 +16,7 @@ type MCPServerStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"` //nolint:kubeapilinter // -1 and the generations are all its values.
 
-	// conditions. Ready says: a client can use this server now.
+	// conditions of the server. Ready says: a client can use this server now.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -105,13 +105,13 @@ type MCPServerStatus struct {
 
 // ObservedServer is what the server says of itself.
 type ObservedServer struct {
-	// name, with control characters escaped.
+	// name of the server, with control characters escaped.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Name string `json:"name,omitempty"`
 
-	// version, with control characters escaped.
+	// version of the server, with control characters escaped.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
@@ -127,13 +127,14 @@ type ObservedServer struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=64
 	Capabilities []string `json:"capabilities,omitempty"`
 }
 
 // ObservedTool is a tool as it stands on the wire.
 type ObservedTool struct {
-	// name, with control characters escaped.
+	// name of the tool, with control characters escaped.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -156,7 +157,7 @@ type ObservedTool struct {
 type LastProbe struct {
 	// time of that probe.
 	// +required
-	Time metav1.Time `json:"time,omitempty,omitzero"`
+	Time metav1.Time `json:"time,omitempty,omitzero"` //nolint:kubeapilinter // On the wire it is a string.
 
 	// latencyMilliseconds of that probe.
 	// +optional

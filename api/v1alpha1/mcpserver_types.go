@@ -12,6 +12,7 @@ import (
 // +kubebuilder:validation:Enum=Tools;Container;External
 type MCPServerType string
 
+// What may run behind an MCPServer.
 const (
 	// TypeTools: the shared server image serves the MCPTools that name it.
 	TypeTools MCPServerType = "Tools"
@@ -51,7 +52,7 @@ type MCPServer struct {
 
 	// status is what was observed.
 	// +optional
-	// +kubebuilder:default:={"observedGeneration":-1}
+	// +default={"observedGeneration":-1}
 	Status MCPServerStatus `json:"status,omitempty,omitzero"`
 }
 
@@ -77,7 +78,7 @@ type MCPServerSpec struct {
 	// type says what runs behind the server. The member of that name is set,
 	// and no other.
 	// +optional
-	// +kubebuilder:default=Tools
+	// +default="Tools"
 	Type MCPServerType `json:"type,omitempty"`
 
 	// container is an image that speaks MCP over streamable HTTP.
@@ -134,7 +135,7 @@ type MCPServerSpec struct {
 	// replicas is the number of pods. HorizontalPodAutoscaler and KEDA target
 	// the MCPServer, which has the scale subresource.
 	// +optional
-	// +kubebuilder:default=1
+	// +default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	Replicas *int32 `json:"replicas,omitempty"`
@@ -190,6 +191,7 @@ type ContainerSource struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=0
 	// +kubebuilder:validation:items:MaxLength=4096
 	Command []string `json:"command,omitempty"`
 
@@ -198,6 +200,7 @@ type ContainerSource struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MinLength=0
 	// +kubebuilder:validation:items:MaxLength=4096
 	Args []string `json:"args,omitempty"`
 }
@@ -262,6 +265,7 @@ type CORS struct {
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
 	// +kubebuilder:validation:items:Pattern=`^https?://[A-Za-z0-9.\[\]:_-]+$`
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
@@ -272,6 +276,7 @@ type CORS struct {
 // +kubebuilder:validation:Enum=Oldest;Newest;HideAll
 type ConflictPolicy string
 
+// Which of two entries of one name is served.
 const (
 	// ConflictOldest: the one created first wins, then the first by name.
 	ConflictOldest ConflictPolicy = "Oldest"

@@ -31,7 +31,7 @@ type MCPTool struct {
 
 	// status is what was observed.
 	// +optional
-	// +kubebuilder:default:={"observedGeneration":-1}
+	// +default={"observedGeneration":-1}
 	Status MCPToolStatus `json:"status,omitempty,omitzero"`
 }
 
@@ -175,6 +175,7 @@ type Icon struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=32
 	Sizes []string `json:"sizes,omitempty"`
 
@@ -194,19 +195,19 @@ type ToolAnnotations struct {
 	// +kubebuilder:validation:MaxLength=256
 	Title string `json:"title,omitempty"`
 
-	// readOnlyHint: the tool changes nothing.
+	// readOnlyHint says that the tool changes nothing.
 	// +optional
 	ReadOnlyHint *bool `json:"readOnlyHint,omitempty"`
 
-	// destructiveHint: the tool may destroy something.
+	// destructiveHint says that the tool may destroy something.
 	// +optional
 	DestructiveHint *bool `json:"destructiveHint,omitempty"`
 
-	// idempotentHint: a second call with the same arguments adds nothing.
+	// idempotentHint says that a second call with the same arguments adds nothing.
 	// +optional
 	IdempotentHint *bool `json:"idempotentHint,omitempty"`
 
-	// openWorldHint: the tool deals with things outside of a closed domain.
+	// openWorldHint says that the tool deals with things outside of a closed domain.
 	// +optional
 	OpenWorldHint *bool `json:"openWorldHint,omitempty"`
 }
@@ -248,7 +249,7 @@ type HTTPHandler struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
-	Query []Parameter `json:"query,omitempty"`
+	Query []Parameter `json:"query,omitempty"` //nolint:kubeapilinter // An empty list takes the query away.
 
 	// body replaces the default body.
 	// +optional

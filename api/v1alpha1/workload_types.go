@@ -10,7 +10,7 @@ import corev1 "k8s.io/api/core/v1"
 //
 // +kubebuilder:validation:MinProperties=1
 type Workload struct {
-	// resources of the server's container. Defaults to requests of 50m CPU
+	// resources of the server's container. Defaults to requests of 10m CPU
 	// and 64Mi memory and a memory limit of 512Mi.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`

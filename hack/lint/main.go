@@ -6,7 +6,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"runtime/debug"
 
@@ -16,8 +15,7 @@ import (
 
 func main() {
 	if err := commands.Execute(buildInfo()); err != nil {
-		fmt.Fprintf(os.Stderr, "lint: %v\n", err)
-		os.Exit(3)
+		os.Exit(3) // The error is already printed.
 	}
 }
 

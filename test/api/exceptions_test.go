@@ -24,9 +24,10 @@ var borders = map[string]string{
 
 // unreachable are bounds that another constraint keeps from being reached.
 var unreachable = map[string]string{
-	"spec.icons[].src minLength":         "the pattern needs more",
-	"spec.transports maxItems":           "one type of transport exists so far",
-	"spec.http.body.mediaType minLength": "the pattern needs more",
+	"spec.cors.allowedOrigins[] minLength": "the pattern needs more",
+	"spec.icons[].src minLength":           "the pattern needs more",
+	"spec.transports maxItems":             "one type of transport exists so far",
+	"spec.http.body.mediaType minLength":   "the pattern needs more",
 }
 
 // neverAccepted are fields that exist to be refused: only the bad side of

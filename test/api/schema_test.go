@@ -77,7 +77,7 @@ func constraintsOf(path string, s *schema) []constraint {
 			all = append(all, constraint{path: path, sort: sort, text: fmt.Sprint(text)})
 		}
 	}
-	add(s.MinLength != nil, "minLength", deref(s.MinLength))
+	add(deref(s.MinLength) > 0, "minLength", deref(s.MinLength))
 	add(s.MaxLength != nil, "maxLength", deref(s.MaxLength))
 	add(s.Minimum != nil, "minimum", deref(s.Minimum))
 	add(s.Maximum != nil, "maximum", deref(s.Maximum))
