@@ -45,6 +45,9 @@ func asProblem(err error) *problem {
 // at again.
 const retryProblem = 30 * time.Second
 
+// retryConflict is how long the cache is given to catch up with a write.
+const retryConflict = 50 * time.Millisecond
+
 // refusal turns what the API server answers to a write into a problem where
 // it is one. The server's words are its own, not a peer's, and name the field.
 func refusal(err error, verb, resource, name string) error {

@@ -105,14 +105,20 @@ func (r *MCPServerReconciler) writeStatus(ctx context.Context, s *serverScope, s
 	updated := s.server.DeepCopy()
 	updated.Status = status
 	patch := client.MergeFromWithOptions(s.server, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, updated, patch); err != nil {
-		if apierrors.IsForbidden(err) {
-			// There is no place left to tell it but the log.
-			ctrl.LoggerFrom(ctx).Error(err, "The operator may not patch mcpservers/status; grant it by its ClusterRole")
-			s.again(retryProblem)
-			return nil
-		}
-		return fmt.Errorf("write status: %w", client.IgnoreNotFound(err))
+	switch err := r.Client.Status().Patch(ctx, updated, patch); {
+	case apierrors.IsConflict(err):
+		// The cache was behind, most often this controller's own last write.
+		s.again(retryConflict)
+		return nil
+	case apierrors.IsForbidden(err):
+		// There is no place left to tell it but the log.
+		ctrl.LoggerFrom(ctx).Error(err, "The operator may not patch mcpservers/status; grant it by its ClusterRole")
+		s.again(retryProblem)
+		return nil
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("write status: %w", err)
 	}
 	r.metrics.statusWritten("MCPServer")
 	tellTransitions(r.Recorder, s.server, s.server.Status.Conditions, status.Conditions, mcpv1.ConditionReady)

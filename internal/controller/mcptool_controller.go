@@ -52,7 +52,7 @@ func (r *MCPToolReconciler) Reconcile(ctx context.Context, req reconcile.Request
 		// or the operator started. It will say so.
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, r.writeStatus(ctx, &tool, status)
+	return r.writeStatus(ctx, &tool, status)
 }
 
 // servers gives what is known of the tool with each server that it names.
@@ -83,22 +83,28 @@ func (r *MCPToolReconciler) servers(ctx context.Context, tool *mcpv1.MCPTool) ([
 	return out, nil
 }
 
-func (r *MCPToolReconciler) writeStatus(ctx context.Context, tool *mcpv1.MCPTool, status mcpv1.MCPToolStatus) error {
+func (r *MCPToolReconciler) writeStatus(ctx context.Context, tool *mcpv1.MCPTool, status mcpv1.MCPToolStatus) (reconcile.Result, error) {
 	if equal(tool.Status, status) {
-		return nil
+		return reconcile.Result{}, nil
 	}
 	updated := tool.DeepCopy()
 	updated.Status = status
 	patch := client.MergeFromWithOptions(tool, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, updated, patch); err != nil {
-		if apierrors.IsForbidden(err) {
-			ctrl.LoggerFrom(ctx).Error(err, "The operator may not patch mcptools/status; grant it by its ClusterRole")
-		}
-		return fmt.Errorf("write status: %w", client.IgnoreNotFound(err))
+	switch err := r.Client.Status().Patch(ctx, updated, patch); {
+	case apierrors.IsConflict(err):
+		// The cache was behind, most often this controller's own last write.
+		return reconcile.Result{RequeueAfter: retryConflict}, nil
+	case apierrors.IsForbidden(err):
+		ctrl.LoggerFrom(ctx).Error(err, "The operator may not patch mcptools/status; grant it by its ClusterRole")
+		return reconcile.Result{RequeueAfter: retryProblem}, nil
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("write status: %w", err)
 	}
 	r.metrics.statusWritten("MCPTool")
 	tellTransitions(r.Recorder, tool, tool.Status.Conditions, status.Conditions, mcpv1.ConditionAccepted)
-	return nil
+	return reconcile.Result{}, nil
 }
 
 // setup registers the controller of MCPTools.

@@ -85,26 +85,47 @@ func podTrouble(s *serverScope, pod *corev1.Pod) *trouble {
 	return nil
 }
 
+// containerTrouble tells what keeps a container from serving. The texts do not
+// follow the kubelet's own steps back and forth (ErrImagePull and
+// ImagePullBackOff, running and waiting between two crashes): each would be a
+// write of a status that says nothing new.
 func containerTrouble(s *serverScope, pod *corev1.Pod, c corev1.ContainerStatus) *trouble {
 	where := fmt.Sprintf("container %s of pod %s", c.Name, pod.Name)
 	logs := fmt.Sprintf("Read: kubectl logs %s -c %s -n %s", pod.Name, c.Name, pod.Namespace)
 	if w := c.State.Waiting; w != nil {
 		switch w.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable":
-			return &trouble{1, mcpv1.ReasonImagePullFailed, fmt.Sprintf("%s: image %s of %s cannot be pulled. Check the name, and %s.", w.Reason, c.Image, where, pullSecretHint(s))}
+			return &trouble{1, mcpv1.ReasonImagePullFailed, fmt.Sprintf("Image %s of %s cannot be pulled. Check the name, and %s.", c.Image, where, pullSecretHint(s))}
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return &trouble{2, mcpv1.ReasonContainerConfigInvalid, fmt.Sprintf("%s: %s cannot be started as it is configured. Read: kubectl describe pod %s -n %s. Check spec.workload, and that the image has a user other than root.", w.Reason, where, pod.Name, pod.Namespace)}
-		case "CrashLoopBackOff":
-			return &trouble{3, mcpv1.ReasonCrashLoopBackOff, fmt.Sprintf("The %s exits again and again%s. %s --previous.", where, exit(c.LastTerminationState.Terminated), logs)}
+			return &trouble{2, mcpv1.ReasonContainerConfigInvalid, fmt.Sprintf("The %s cannot be started as it is configured. Read: kubectl describe pod %s -n %s. Check spec.workload, and that the image has a user other than root.", where, pod.Name, pod.Namespace)}
 		}
 	}
+	last := c.LastTerminationState.Terminated
 	if t := c.State.Terminated; t != nil {
-		return &trouble{4, mcpv1.ReasonContainerExited, fmt.Sprintf("The %s exited%s. %s.", where, exit(t), logs)}
+		last = t
 	}
-	if last := c.LastTerminationState.Terminated; last != nil && c.State.Running != nil {
+	switch {
+	case last == nil:
+		return nil
+	case crashLooping(s, c, last):
+		return &trouble{3, mcpv1.ReasonCrashLoopBackOff, fmt.Sprintf("The %s exits again and again%s. %s --previous.", where, exit(last), logs)}
+	case c.State.Terminated != nil:
+		return &trouble{4, mcpv1.ReasonContainerExited, fmt.Sprintf("The %s exited%s. %s.", where, exit(last), logs)}
+	case !c.Ready:
 		return &trouble{5, mcpv1.ReasonContainerExited, fmt.Sprintf("The %s was restarted after it exited%s, and is not ready. %s --previous.", where, exit(last), logs)}
+	default:
+		return nil
 	}
-	return nil
+}
+
+// crashMemory is longer than the kubelet's longest back-off.
+const crashMemory = 10 * time.Minute
+
+func crashLooping(s *serverScope, c corev1.ContainerStatus, last *corev1.ContainerStateTerminated) bool {
+	if w := c.State.Waiting; w != nil && w.Reason == "CrashLoopBackOff" {
+		return true
+	}
+	return c.RestartCount > 1 && !c.Ready && s.now.Sub(last.FinishedAt.Time) < crashMemory
 }
 
 func exit(t *corev1.ContainerStateTerminated) string {
