@@ -97,6 +97,9 @@ const (
 	// MetaCatalogDigest is Espalier's own: the digest of the catalog that an
 	// answer of discover or initialize was made from.
 	MetaCatalogDigest = "mcp.espalier.dev/catalog-digest"
+	// MetaReason is Espalier's own: why a call has an isError result, as a
+	// word in CamelCase, where the server (not the tool) says so.
+	MetaReason = "mcp.espalier.dev/reason"
 )
 
 // JSON-RPC error codes.
@@ -116,6 +119,7 @@ const (
 	CodeForbidden       = -31001 // HTTP 403
 	CodeTooManyRequests = -31002 // HTTP 429
 	CodeTooLarge        = -31003 // HTTP 413
+	CodeUnavailable     = -31004 // HTTP 503: no catalog yet, or draining
 )
 
 // MaxToolName is the longest name that the specification recommends, in bytes.
