@@ -28,6 +28,9 @@ type Schema struct {
 	resolved *jsonschema.Resolved
 	numbers  *numbers
 	headers  []HeaderParam
+	// properties declared at the root, and whether others are meant to come.
+	properties map[string]struct{}
+	open       bool
 	// trivial schemas accept any object, so that no validation is run.
 	trivial bool
 }
@@ -48,6 +51,13 @@ func CompileInput(raw json.RawMessage) (*Schema, error) {
 	}
 	s.numbers = numbersOf(object)
 	s.trivial = isTrivial(object)
+	declared, _ := object["properties"].(map[string]any)
+	s.properties = make(map[string]struct{}, len(declared))
+	for name := range declared {
+		s.properties[name] = struct{}{}
+	}
+	additional, explicit := object["additionalProperties"]
+	s.open = len(declared) == 0 || explicit && additional != false
 	return s, nil
 }
 
@@ -107,6 +117,14 @@ func (s *Schema) Validate(value any) (err error) {
 		return readable(err)
 	}
 	return nil
+}
+
+// Expects reports whether the input schema means name to be given: it declares
+// it, declares nothing at all, or opens itself by additionalProperties. JSON
+// Schema lets any name pass by default, which is no reason to pass it on.
+func (s *Schema) Expects(name string) bool {
+	_, declared := s.properties[name]
+	return declared || s.open
 }
 
 // Headers are the parameters that clients mirror into HTTP headers.
