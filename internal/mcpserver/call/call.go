@@ -1,0 +1,119 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package call holds what a tool's call is made of, for handlers, middleware
+// and the engine alike. It knows no transport and no catalog.
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Call is one call of one tool.
+type Call struct {
+	// Tool is the name on the wire.
+	Tool string
+	// Args are the validated arguments, never nil. Handlers must not change
+	// them.
+	Args map[string]any
+	// RawArgs is the object they were read from. It is valid only until the
+	// handler returns.
+	RawArgs []byte
+	// Metadata classifies the tool; it never reaches the wire.
+	Metadata map[string]string
+	// Principal is the value of the expression variable of that name.
+	Principal any
+	// MaxBytes bounds every hop that the call makes.
+	MaxBytes int64
+}
+
+// Vars are the variables of expressions in the scope of a call.
+func (c *Call) Vars() map[string]any {
+	return map[string]any{"args": c.Args, "principal": c.Principal}
+}
+
+// Result is the answer of a tool.
+type Result struct {
+	// Content is a JSON array of content blocks; nil for none.
+	Content json.RawMessage
+	// Structured is any JSON value; nil for none.
+	Structured json.RawMessage
+	// IsError marks an answer that tells of a failure.
+	IsError bool
+}
+
+// Handler runs calls of one tool. It stops soon after ctx ends. An error is
+// shown to the caller as an isError result; a *Failure says why in a word.
+type Handler interface {
+	Call(ctx context.Context, c *Call) (*Result, error)
+}
+
+// Func is a handler as a function.
+type Func func(ctx context.Context, c *Call) (*Result, error)
+
+// Call implements Handler.
+func (f Func) Call(ctx context.Context, c *Call) (*Result, error) { return f(ctx, c) }
+
+// Middleware wraps calls, never lists or handshakes.
+type Middleware func(next Func) Func
+
+// Chain wraps f so that the first middleware is the outermost.
+func Chain(f Func, middleware ...Middleware) Func {
+	for i := len(middleware) - 1; i >= 0; i-- {
+		f = middleware[i](f)
+	}
+	return f
+}
+
+// Reason says in a word why the server could not give a tool's own answer.
+type Reason string
+
+// Reasons of a Failure.
+const (
+	NoExecutor        Reason = "NoExecutor"
+	InvalidArguments  Reason = "InvalidArguments"
+	InvalidResult     Reason = "InvalidResult"
+	ExpressionFailed  Reason = "ExpressionFailed"
+	CredentialMissing Reason = "CredentialMissing"
+	BackendFailed     Reason = "BackendFailed"
+	BackendTimeout    Reason = "BackendTimeout"
+	ResultTooLarge    Reason = "ResultTooLarge"
+	CallTimeout       Reason = "CallTimeout"
+	Cancelled         Reason = "Cancelled"
+	Withdrawn         Reason = "Withdrawn"
+	RateLimited       Reason = "RateLimited"
+	ConcurrencyLimit  Reason = "ConcurrencyLimit"
+	StreamLimit       Reason = "StreamLimit"
+	Internal          Reason = "Internal"
+)
+
+// Failure is an error that a model and a program can read.
+type Failure struct {
+	Reason Reason
+	// Message is shown to the caller: no credential, no address, bounded.
+	Message string
+	// Cause is for the log only; it may name addresses, never credentials.
+	Cause error
+}
+
+func (f *Failure) Error() string { return f.Message }
+
+// Because notes what the log should say of f.
+func (f *Failure) Because(cause error) *Failure {
+	f.Cause = cause
+	return f
+}
+
+// Fail makes a Failure.
+func Fail(reason Reason, format string, args ...any) *Failure {
+	return &Failure{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Causes with which a call's context ends.
+var (
+	ErrWithdrawn = errors.New("the tool was withdrawn")
+	ErrTimeout   = errors.New("the call took too long")
+)

@@ -1,0 +1,103 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"encoding/base64"
+	"errors"
+	"sort"
+	"strings"
+
+	"github.com/espalier-dev/espalier/internal/mcp"
+)
+
+// position is a place in the order of lists: entryPoint tools first, then by
+// name. A cursor holds the last position given out and nothing else, so that
+// it means the same on every replica and after every change: what was added
+// or removed meanwhile never makes another entry stand twice or be skipped.
+type position struct {
+	entryPoint bool
+	name       string
+}
+
+func (t *Tool) position() position { return position{t.EntryPoint, t.Name} }
+
+func (p position) compare(q position) int {
+	if p.entryPoint != q.entryPoint {
+		if p.entryPoint {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(p.name, q.name)
+}
+
+const (
+	// pageEntries is the most entries of one page.
+	pageEntries = 1000
+	// maxPageBytes bounds a page; a list's message has to stay below
+	// limits.maxMessageBytes, half of which is left for the rest.
+	maxPageBytes = 4 << 20
+)
+
+// ErrCursor says that a cursor was not made here.
+var ErrCursor = errors.New("the cursor is not valid")
+
+const (
+	cursorEntry = "e:"
+	cursorOther = "o:"
+)
+
+func (p position) cursor() string {
+	prefix := cursorOther
+	if p.entryPoint {
+		prefix = cursorEntry
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(prefix + p.name))
+}
+
+func parseCursor(cursor string) (position, error) {
+	if len(cursor) > 4*mcp.MaxToolName {
+		return position{}, ErrCursor
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil {
+		return position{}, ErrCursor
+	}
+	text := string(raw)
+	switch {
+	case strings.HasPrefix(text, cursorEntry) && len(text) > len(cursorEntry):
+		return position{true, text[len(cursorEntry):]}, nil
+	case strings.HasPrefix(text, cursorOther) && len(text) > len(cursorOther):
+		return position{false, text[len(cursorOther):]}, nil
+	}
+	return position{}, ErrCursor
+}
+
+// Page gives the tools after cursor (empty: from the start) and the cursor of
+// the next page, empty at the end. visible (nil: all) chooses what the caller
+// may see.
+func (s *Snapshot) Page(cursor string, visible func(*Tool) bool) (page []*Tool, next string, err error) {
+	start := 0
+	if cursor != "" {
+		last, err := parseCursor(cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		start = sort.Search(len(s.tools), func(i int) bool { return s.tools[i].position().compare(last) > 0 })
+	}
+	budget := min(s.Config.Limits.MaxMessageBytes/2, maxPageBytes)
+	size := int64(0)
+	for _, t := range s.tools[start:] {
+		if visible != nil && !visible(t) {
+			continue
+		}
+		size += int64(len(t.Modern)) + 1
+		if len(page) > 0 && (len(page) == pageEntries || budget > 0 && size > budget) {
+			return page, page[len(page)-1].position().cursor(), nil
+		}
+		page = append(page, t)
+	}
+	return page, "", nil
+}
