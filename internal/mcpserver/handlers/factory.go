@@ -1,0 +1,80 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package handlers makes the handlers of tools from their declarations: http,
+// expression, and none. Making one does no I/O, so that the same code can say
+// in advance whether a declaration is sound.
+package handlers
+
+import (
+	"context"
+	"errors"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/credentials"
+	"github.com/espalier-dev/espalier/internal/schema"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+)
+
+// Factory makes handlers that share connections and credentials.
+type Factory struct {
+	credentials *credentials.Store
+	clients     *clients
+	userAgent   string
+}
+
+// NewFactory gives a factory. userAgent is sent to backends.
+func NewFactory(store *credentials.Store, userAgent string) *Factory {
+	return &Factory{credentials: store, clients: newClients(store), userAgent: userAgent}
+}
+
+// Close drops idle connections.
+func (f *Factory) Close() { f.clients.close() }
+
+// Make implements registry.HandlerFactory.
+func (f *Factory) Make(tool *serverconfig.Tool, input *schema.Schema) (call.Handler, error) {
+	switch {
+	case tool.HTTP != nil && tool.Expression != nil:
+		return nil, errors.New("a tool has at most one handler")
+	case tool.HTTP != nil:
+		return f.newHTTP(tool, input)
+	case tool.Expression != nil:
+		return newExpression(tool.Name, tool.Expression)
+	}
+	return call.Func(noExecutor), nil
+}
+
+// Check says whether the handler that a tool declares can be made.
+func Check(tool *serverconfig.Tool, input *schema.Schema) error {
+	_, err := NewFactory(credentials.New(""), "").Make(tool, input)
+	return err
+}
+
+func noExecutor(context.Context, *call.Call) (*call.Result, error) {
+	return nil, call.Fail(call.NoExecutor, "no executor configured")
+}
+
+// Files gives the credential files that a tool's handler reads, in no order.
+func Files(tool *serverconfig.Tool) []string {
+	h := tool.HTTP
+	if h == nil {
+		return nil
+	}
+	var out []string
+	add := func(path string) {
+		if path != "" {
+			out = append(out, path)
+		}
+	}
+	for _, list := range [][]serverconfig.Value{h.Headers, h.Path, h.Query} {
+		for _, v := range list {
+			add(v.File)
+		}
+	}
+	if t := h.TLS; t != nil {
+		add(t.CAFile)
+		add(t.CertFile)
+		add(t.KeyFile)
+	}
+	return out
+}

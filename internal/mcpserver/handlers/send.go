@@ -1,0 +1,148 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+)
+
+const (
+	// firstBackoff before a retry; it doubles up to maxBackoff.
+	firstBackoff = 100 * time.Millisecond
+	maxBackoff   = 2 * time.Second
+	// maxErrorBody is how much of an error's body is read.
+	maxErrorBody = 4 << 10
+)
+
+// answer of a backend, read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// retryStatus are the answers after which an idempotent request is sent again.
+var retryStatus = map[int]bool{
+	http.StatusTooManyRequests: true, http.StatusBadGateway: true,
+	http.StatusServiceUnavailable: true, http.StatusGatewayTimeout: true,
+}
+
+// send sends the request, again where that is harmless and could help.
+func (h *httpHandler) send(ctx context.Context, client *http.Client, p *prepared, limit int64) (*answer, error) {
+	backoff := firstBackoff
+	for attempt := 0; ; attempt++ {
+		got, err := h.attempt(ctx, client, p, limit)
+		last := attempt >= h.retries
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil && (last || !worthRetry(err)):
+			return nil, err
+		case err == nil && (last || !retryStatus[got.status]):
+			return got, nil
+		}
+		// Half of the wait is chance, so that callers do not return at once.
+		wait := time.NewTimer(backoff/2 + rand.N(backoff/2))
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return nil, context.Cause(ctx)
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+func worthRetry(err error) bool {
+	var failure *call.Failure
+	return errors.As(err, &failure) && (failure.Reason == call.BackendFailed || failure.Reason == call.BackendTimeout)
+}
+
+func (h *httpHandler) attempt(ctx context.Context, client *http.Client, p *prepared, limit int64) (*answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.timeout)
+	defer cancel()
+	var reader io.Reader
+	if p.body != nil {
+		reader = bytes.NewReader(p.body)
+	}
+	request, err := http.NewRequestWithContext(ctx, h.method, "http://placeholder.invalid", reader)
+	if err != nil {
+		return nil, call.Fail(call.Internal, "the request cannot be made")
+	}
+	u := *p.url
+	request.URL, request.Host, request.Header = &u, u.Host, p.header.Clone()
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, h.transportFailure(ctx, err)
+	}
+	defer response.Body.Close() //nolint:errcheck // read to its end, or given up
+	if response.StatusCode >= http.StatusBadRequest && h.result.isError == nil {
+		limit = maxErrorBody
+		raw, _ := io.ReadAll(io.LimitReader(response.Body, limit))
+		return &answer{status: response.StatusCode, header: response.Header, body: raw}, nil
+	}
+	raw, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if err != nil {
+		return nil, h.transportFailure(ctx, err)
+	}
+	if int64(len(raw)) > limit {
+		return nil, call.Fail(call.ResultTooLarge, "the backend's answer is larger than %d bytes", limit)
+	}
+	return &answer{status: response.StatusCode, header: response.Header, body: raw}, nil
+}
+
+// transportFailure says what went wrong in words of our own: the error of
+// net/http holds the whole URL, query included.
+func (h *httpHandler) transportFailure(ctx context.Context, err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	var failure *call.Failure
+	if errors.As(err, &failure) {
+		return failure
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return call.Fail(call.BackendTimeout, "the backend did not answer within %d s", int(h.timeout.Seconds()))
+	}
+	return call.Fail(call.BackendFailed, "the backend cannot be reached: %s", describeFailure(err)).Because(err)
+}
+
+func describeFailure(err error) string {
+	var (
+		name    *net.DNSError
+		unknown x509.UnknownAuthorityError
+		host    x509.HostnameError
+		invalid x509.CertificateInvalidError
+		verify  *tls.CertificateVerificationError
+		record  tls.RecordHeaderError
+	)
+	switch {
+	case errors.As(err, &name):
+		return "its name does not resolve"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &verify):
+		return "its certificate is not trusted"
+	case errors.As(err, &record), strings.Contains(err.Error(), "tls:"):
+		return "TLS failed"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return "connection closed"
+	}
+	return "connection failed"
+}
