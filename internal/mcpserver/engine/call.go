@@ -1,0 +1,206 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+)
+
+// Outcomes in metrics and logs, beside the reasons of failures.
+const (
+	outcomeOK      = "ok"
+	outcomeError   = "error" // the tool's own isError
+	outcomeUnknown = "UnknownTool"
+)
+
+func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
+	name, ok := r.Message.Params.Text("name")
+	if !ok {
+		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "name must be a string"})
+	}
+	tool := r.Snapshot.Tool(name)
+	if tool == nil {
+		return e.unknownTool(r, name)
+	}
+	args, invalid := r.Arguments()
+	if invalid != nil {
+		return r.fail(OK, invalid)
+	}
+	// The timer is on the cancelling context itself: a second one for the
+	// deadline would double what a call allocates.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	running := tool.Enter(cancel)
+	if running == nil { // Withdrawn since the snapshot was taken.
+		return e.unknownTool(r, name)
+	}
+	defer running.Leave()
+	if seconds := r.Snapshot.Config.Limits.CallTimeoutSeconds; seconds > 0 {
+		timer := time.AfterFunc(time.Duration(seconds)*time.Second, func() { cancel(call.ErrTimeout) })
+		defer timer.Stop()
+	}
+	raw := r.RawArguments()
+	if raw == nil {
+		raw = []byte("{}")
+	}
+	c := &call.Call{
+		Tool: name, Args: args, RawArgs: raw, Principal: e.anonymous, Metadata: tool.Metadata,
+		MaxBytes: r.Snapshot.Config.Limits.MaxMessageBytes,
+	}
+	started := time.Now()
+	result, err := e.invoke(ctx, tool, c)
+	failure := e.classify(ctx, c, result, err)
+	e.note(ctx, c, result, failure, time.Since(started))
+	return Reply{Body: e.appendCallResult(r, result, failure)}
+}
+
+func (e *Engine) unknownTool(r *Request, name string) Reply {
+	e.metrics.Call("", "", outcomeUnknown, 0)
+	return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "unknown tool: " + clip(name)})
+}
+
+// invoke runs the call through the middleware. A panic is a failed call.
+func (e *Engine) invoke(ctx context.Context, tool *registry.Tool, c *call.Call) (result *call.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.log.ErrorContext(ctx, "Tool panicked", "tool", c.Tool, "stack", string(debug.Stack()))
+			result, err = nil, call.Fail(call.Internal, "the tool failed")
+		}
+	}()
+	run := func(ctx context.Context, c *call.Call) (*call.Result, error) { return run(ctx, tool, c) }
+	return call.Chain(run, e.middleware...)(ctx, c)
+}
+
+// run validates, calls the handler and checks what it gave.
+func run(ctx context.Context, tool *registry.Tool, c *call.Call) (*call.Result, error) {
+	if err := tool.Input.Validate(c.Args); err != nil {
+		return nil, call.Fail(call.InvalidArguments, "invalid arguments: %s", err.Error())
+	}
+	tool.Input.Coerce(c.Args)
+	result, err := tool.Handler.Call(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if tool.Output != nil && !result.IsError {
+		if result.Structured == nil {
+			return nil, call.Fail(call.InvalidResult, "the tool declares an outputSchema but gave no structured content")
+		}
+		value, err := wire.Decode(result.Structured)
+		if err == nil {
+			err = tool.Output.Validate(value)
+		}
+		if err != nil {
+			return nil, call.Fail(call.InvalidResult, "the result does not keep to the tool's outputSchema: %s", err.Error())
+		}
+	}
+	return result, nil
+}
+
+// classify gives the failure to show, nil when the tool's own answer stands.
+func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result, err error) *call.Failure {
+	if err == nil {
+		if size := int64(len(result.Content) + len(result.Structured)); size > c.MaxBytes {
+			return call.Fail(call.ResultTooLarge, "the result is larger than %d bytes", c.MaxBytes)
+		}
+		return nil
+	}
+	cause := context.Cause(ctx)
+	var failure *call.Failure
+	switch {
+	case errors.Is(cause, call.ErrWithdrawn):
+		return call.Fail(call.Withdrawn, "the tool was withdrawn while it ran")
+	case errors.Is(cause, call.ErrTimeout):
+		return call.Fail(call.CallTimeout, "the call took longer than this server allows")
+	case cause != nil:
+		return call.Fail(call.Cancelled, "the call was cancelled")
+	case errors.As(err, &failure):
+		return failure
+	}
+	return call.Fail(call.Internal, "the tool failed").Because(err)
+}
+
+// note counts and logs a call. Arguments, results and credentials never reach
+// the log.
+func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, failure *call.Failure, took time.Duration) {
+	outcome := outcomeOK
+	switch {
+	case failure != nil:
+		outcome = string(failure.Reason)
+	case result.IsError:
+		outcome = outcomeError
+	}
+	e.metrics.Call(c.Tool, c.Metadata["costCategory"], outcome, took)
+	level := slog.LevelDebug
+	if failure != nil && (failure.Cause != nil || failure.Reason == call.Internal) {
+		level = slog.LevelWarn
+	}
+	if !e.log.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{slog.String("tool", c.Tool), slog.String("outcome", outcome), slog.String("took", took.String())}
+	if failure != nil && failure.Cause != nil {
+		attrs = append(attrs, slog.String("cause", failure.Cause.Error()))
+	}
+	e.log.LogAttrs(ctx, level, "Call finished", attrs...)
+}
+
+// appendCallResult writes the answer of tools/call.
+func (e *Engine) appendCallResult(r *Request, result *call.Result, failure *call.Failure) []byte {
+	out := wire.AppendResultHead(r.Out, r.Message.ID)
+	out = append(out, '{')
+	if r.Era == Modern {
+		out = append(out, `"resultType":"complete",`...)
+	}
+	switch {
+	case failure != nil:
+		out = append(out, `"content":[{"type":"text","text":`...)
+		out = wire.AppendString(out, failure.Message)
+		out = append(out, `}],"isError":true`...)
+	default:
+		out = append(out, `"content":`...)
+		if result.Content == nil {
+			out = append(out, "[]"...)
+		} else {
+			out = append(out, result.Content...)
+		}
+		// Older revisions know only objects there; the text block stays.
+		if result.Structured != nil && (r.Era == Modern || wire.IsObject(result.Structured)) {
+			out = append(out, `,"structuredContent":`...)
+			out = append(out, result.Structured...)
+		}
+		if result.IsError {
+			out = append(out, `,"isError":true`...)
+		}
+	}
+	out = appendCallMeta(out, r, failure)
+	return append(out, "}}"...)
+}
+
+func appendCallMeta(out []byte, r *Request, failure *call.Failure) []byte {
+	if r.Era == Modern {
+		out = append(out, `,"_meta":{"`+mcp.MetaServerInfo+`":`...)
+		out = append(out, r.Snapshot.ServerInfo...)
+		if failure != nil {
+			out = append(out, `,"`+mcp.MetaReason+`":"`...)
+			out = append(out, failure.Reason...)
+			out = append(out, '"')
+		}
+		return append(out, '}')
+	}
+	if failure != nil {
+		out = append(out, `,"_meta":{"`+mcp.MetaReason+`":"`...)
+		out = append(out, failure.Reason...)
+		out = append(out, `"}`...)
+	}
+	return out
+}

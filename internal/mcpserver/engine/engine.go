@@ -1,0 +1,196 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package engine answers MCP messages of both eras from a registry. It knows
+// no transport: one hands it a decoded message and gets an answer, or lends it
+// a stream.
+package engine
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/espalier-dev/espalier/internal/expression"
+	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
+	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+)
+
+// Era is which half of the protocol's history a request belongs to.
+type Era int
+
+const (
+	// Legacy revisions open with initialize.
+	Legacy Era = iota
+	// Modern revisions are stateless.
+	Modern
+)
+
+// Status is how a transport that has statuses should mark an answer.
+type Status int
+
+const (
+	// OK also marks errors that the protocol counts as ordinary answers.
+	OK Status = iota
+	// Accepted marks a notification, which has no answer.
+	Accepted
+	// BadRequest marks a request that breaks the protocol.
+	BadRequest
+	// NotFound marks an unknown method of the modern era.
+	NotFound
+	// TooManyRequests marks a limit reached outside of a call.
+	TooManyRequests
+	// Unavailable marks a server that drains or has no catalog.
+	Unavailable
+)
+
+// Stream carries messages to the client of one request.
+type Stream interface {
+	// Send sends one message. It returns an error when the client is gone.
+	Send(message []byte) error
+	// KeepAlive shows that the stream lives.
+	KeepAlive() error
+}
+
+// Request is one message with all that its transport knows of it.
+type Request struct {
+	// Snapshot is what lists and calls of this request are answered from.
+	Snapshot *registry.Snapshot
+	Era      Era
+	Message  *wire.Message
+	// Open opens a stream to the client; no other answer may follow then.
+	Open func() (Stream, error)
+	// Out is the buffer to which the answer is appended.
+	Out []byte
+
+	arguments map[string]any
+	decoded   bool
+}
+
+// Reply is the answer to a request.
+type Reply struct {
+	// Body is the JSON-RPC answer; empty for notifications.
+	Body   []byte
+	Status Status
+	// Streamed says that all was sent on the stream.
+	Streamed bool
+}
+
+// Arguments are the decoded arguments of tools/call. They are decoded once.
+func (r *Request) Arguments() (map[string]any, *wire.Error) {
+	if r.decoded {
+		return r.arguments, nil
+	}
+	raw := r.RawArguments()
+	if raw == nil {
+		r.arguments, r.decoded = map[string]any{}, true
+		return r.arguments, nil
+	}
+	value, err := wire.Decode(raw)
+	if err != nil {
+		return nil, &wire.Error{Code: mcp.CodeInvalidParams, Message: "the arguments cannot be read: " + err.Error()}
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return nil, &wire.Error{Code: mcp.CodeInvalidParams, Message: "arguments must be an object"}
+	}
+	r.arguments, r.decoded = object, true
+	return object, nil
+}
+
+// RawArguments are the arguments as they were written, nil when absent.
+func (r *Request) RawArguments() []byte {
+	raw := r.Message.Params.Get("arguments")
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+// Engine answers messages.
+type Engine struct {
+	registry   *registry.Registry
+	metrics    *metrics.Metrics
+	log        *slog.Logger
+	limits     *limits
+	middleware []call.Middleware
+	methods    map[string]method
+	anonymous  any
+}
+
+// method is one method and the eras that have it.
+type method struct {
+	modern, legacy bool
+	handle         func(e *Engine, ctx context.Context, r *Request) Reply
+}
+
+// New gives an engine over a registry. middleware wraps calls, inside of the
+// limits, in the order given.
+func New(reg *registry.Registry, m *metrics.Metrics, log *slog.Logger, middleware ...call.Middleware) *Engine {
+	e := &Engine{registry: reg, metrics: m, log: log, limits: newLimits(m), anonymous: expression.Anonymous().Var()}
+	e.middleware = append([]call.Middleware{e.limits.calls}, middleware...)
+	e.methods = map[string]method{
+		mcp.MethodDiscover:            {modern: true, handle: (*Engine).discover},
+		mcp.MethodInitialize:          {legacy: true, handle: (*Engine).initialize},
+		mcp.MethodPing:                {legacy: true, handle: (*Engine).ping},
+		mcp.MethodToolsList:           {modern: true, legacy: true, handle: (*Engine).listTools},
+		mcp.MethodToolsCall:           {modern: true, legacy: true, handle: (*Engine).callTool},
+		mcp.MethodSubscriptionsListen: {modern: true, handle: (*Engine).listen},
+	}
+	reg.OnSwap(func(old, next *registry.Snapshot) {
+		e.limits.configure(next.Config.Limits)
+		e.forget(old, next)
+	})
+	return e
+}
+
+// forget drops the metrics of withdrawn tools.
+func (e *Engine) forget(old, next *registry.Snapshot) {
+	if old == nil {
+		return
+	}
+	for _, t := range old.Tools() {
+		if next.Tool(t.Name) == nil {
+			e.metrics.Forget(t.Name)
+		}
+	}
+}
+
+// Snapshot gives what is served now, nil when no catalog was loaded yet.
+func (e *Engine) Snapshot() *registry.Snapshot { return e.registry.Snapshot() }
+
+// Handle answers one message. It returns when the answer is complete; the
+// bytes the message was read from are not used after that.
+func (e *Engine) Handle(ctx context.Context, r *Request) Reply {
+	if r.Message.ID == nil {
+		// Notifications have no answer. None that a client may send over a
+		// transport without sessions changes anything here.
+		return Reply{Status: Accepted}
+	}
+	m, known := e.methods[r.Message.Method]
+	if !known || r.Era == Modern && !m.modern || r.Era == Legacy && !m.legacy {
+		status := OK
+		if r.Era == Modern {
+			status = NotFound
+		}
+		return r.fail(status, &wire.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: " + clip(r.Message.Method)})
+	}
+	return m.handle(e, ctx, r)
+}
+
+// fail answers with an error.
+func (r *Request) fail(status Status, err *wire.Error) Reply {
+	return Reply{Body: wire.AppendError(r.Out, r.Message.ID, err), Status: status}
+}
+
+const maxShown = 200
+
+// clip bounds what of a caller's words is sent back.
+func clip(text string) string {
+	if len(text) > maxShown {
+		return text[:maxShown] + "…"
+	}
+	return text
+}

@@ -1,0 +1,73 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+
+	"golang.org/x/time/rate"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+)
+
+// limits bound what one replica takes on. Rate and concurrency bound calls;
+// lists and handshakes are answered from memory, and a probe that were
+// limited would take a busy server for a dead one.
+type limits struct {
+	metrics     *metrics.Metrics
+	rate        *rate.Limiter
+	running     atomic.Int64
+	concurrency atomic.Int64
+	open        atomic.Int64
+	streams     atomic.Int64
+}
+
+func newLimits(m *metrics.Metrics) *limits {
+	return &limits{metrics: m, rate: rate.NewLimiter(rate.Inf, 0)}
+}
+
+func (l *limits) configure(c serverconfig.Limits) {
+	if c.RequestsPerSecond > 0 {
+		l.rate.SetLimit(rate.Limit(c.RequestsPerSecond))
+		l.rate.SetBurst(int(max(c.Burst, 1)))
+	} else {
+		l.rate.SetLimit(rate.Inf)
+	}
+	l.concurrency.Store(int64(c.Concurrency))
+	l.streams.Store(int64(c.Streams))
+}
+
+// calls is the middleware of rate and concurrency.
+func (l *limits) calls(next call.Func) call.Func {
+	return func(ctx context.Context, c *call.Call) (*call.Result, error) {
+		if l.rate.Limit() != rate.Inf && !l.rate.Allow() {
+			return nil, call.Fail(call.RateLimited, "too many requests per second for this replica, try again later")
+		}
+		running := l.running.Add(1)
+		defer l.running.Add(-1)
+		if most := l.concurrency.Load(); most > 0 && running > most {
+			return nil, call.Fail(call.ConcurrencyLimit, "too many calls at once for this replica, try again later")
+		}
+		l.metrics.InFlight.Inc()
+		defer l.metrics.InFlight.Dec()
+		return next(ctx, c)
+	}
+}
+
+// stream takes the place of one stream; done gives it back.
+func (l *limits) stream() (done func(), ok bool) {
+	open := l.open.Add(1)
+	if most := l.streams.Load(); most > 0 && open > most {
+		l.open.Add(-1)
+		return nil, false
+	}
+	l.metrics.Streams.Inc()
+	return func() {
+		l.open.Add(-1)
+		l.metrics.Streams.Dec()
+	}, true
+}

@@ -1,0 +1,99 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package metrics holds the Prometheus metrics of the shared server.
+package metrics
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+const namespace = "espalier_server"
+
+// Metrics are the metrics of one server. Labels hold names of the catalog and
+// words of our own, never anything a caller chose.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	calls       *prometheus.CounterVec
+	durations   *prometheus.HistogramVec
+	InFlight    prometheus.Gauge
+	Streams     prometheus.Gauge
+	refused     *prometheus.CounterVec
+	reloads     *prometheus.CounterVec
+	ListChanged prometheus.Counter
+	Tools       prometheus.Gauge
+	NotServed   prometheus.Gauge
+	catalog     *prometheus.GaugeVec
+	catalogTime prometheus.Gauge
+}
+
+// New gives metrics in a registry of their own.
+func New(version string) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	}
+	m.calls = counter("calls_total", "Calls by tool, its costCategory and outcome (ok, error, or a reason).", "tool", "cost_category", "outcome")
+	m.durations = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: "call_duration_seconds", Help: "Time that calls took.",
+		Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+	}, []string{"tool"})
+	m.refused = counter("requests_refused_total", "Requests refused before any method ran, by reason.", "reason")
+	m.reloads = counter("catalog_reloads_total", "Catalogs found on disk, by what became of them.", "state")
+	m.catalog = gauge("catalog_info", "1 for the digest of the catalog that is served.", "digest")
+	inFlight, streams := gauge("calls_in_flight", "Calls that run."), gauge("streams", "Open subscription streams.")
+	tools, notServed := gauge("tools", "Tools served."), gauge("entries_not_served", "Entries of the catalog that are not served.")
+	loaded := gauge("catalog_loaded_timestamp_seconds", "When the served catalog was loaded.")
+	changed := counter("list_changed_total", "Changes of lists that subscribers were told of.")
+	build := gauge("build_info", "1 for the version of the server.", "version")
+	m.registry.MustRegister(m.calls, m.durations, m.refused, m.reloads, m.catalog, inFlight, streams, tools, notServed, loaded, changed, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.InFlight, m.Streams = inFlight.WithLabelValues(), streams.WithLabelValues()
+	m.Tools, m.NotServed, m.catalogTime = tools.WithLabelValues(), notServed.WithLabelValues(), loaded.WithLabelValues()
+	m.ListChanged = changed.WithLabelValues()
+	build.WithLabelValues(version).Set(1)
+	return m
+}
+
+// Handler serves the metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Call notes a finished call. tool is empty for one that is not served.
+func (m *Metrics) Call(tool, costCategory, outcome string, took time.Duration) {
+	m.calls.WithLabelValues(tool, costCategory, outcome).Inc()
+	if tool != "" {
+		m.durations.WithLabelValues(tool).Observe(took.Seconds())
+	}
+}
+
+// Forget drops the series of a tool that is no longer served.
+func (m *Metrics) Forget(tool string) {
+	m.calls.DeletePartialMatch(prometheus.Labels{"tool": tool})
+	m.durations.DeletePartialMatch(prometheus.Labels{"tool": tool})
+}
+
+// Refused notes a request that no method saw.
+func (m *Metrics) Refused(reason string) { m.refused.WithLabelValues(reason).Inc() }
+
+// Reload notes a catalog found on disk.
+func (m *Metrics) Reload(state string) { m.reloads.WithLabelValues(state).Inc() }
+
+// Catalog notes the catalog that is served from now on.
+func (m *Metrics) Catalog(digest string, tools, notServed int, at time.Time) {
+	m.catalog.Reset()
+	m.catalog.WithLabelValues(digest).Set(1)
+	m.Tools.Set(float64(tools))
+	m.NotServed.Set(float64(notServed))
+	m.catalogTime.Set(float64(at.Unix()))
+}

@@ -1,0 +1,79 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package streamhttp
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
+	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+)
+
+// prepare finds the era of a request and holds its headers against its body.
+// A request is modern if its header or its _meta says so, or if its method is
+// one that only the modern era has; initialize and all that names a legacy
+// revision, or none, is legacy.
+func prepare(r *http.Request, request *engine.Request) (int, *wire.Error) {
+	m := request.Message
+	header := r.Header.Get(mcp.HeaderProtocolVersion)
+	rawMeta := m.Meta.Get(mcp.MetaProtocolVersion)
+	meta, metaOK := wire.Text(rawMeta)
+	if rawMeta != nil && !metaOK {
+		return http.StatusBadRequest, &wire.Error{Code: mcp.CodeInvalidParams, Message: "_meta: " + mcp.MetaProtocolVersion + " must be a string"}
+	}
+	switch {
+	case header == "" && rawMeta == nil && !modernOnly(m.Method), mcp.IsLegacy(header) && rawMeta == nil:
+		return prepareLegacy(r, request)
+	case m.IsResponse:
+		return http.StatusBadRequest, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "a client sends no responses in this revision"}
+	case header == "":
+		return mismatch("the header MCP-Protocol-Version is missing")
+	case rawMeta != nil && header != meta:
+		return mismatch("the header MCP-Protocol-Version does not match _meta")
+	case !mcp.IsModern(header):
+		return http.StatusBadRequest, unsupported(header)
+	}
+	request.Era = engine.Modern
+	if m.ID == nil {
+		return 0, nil // Header rules are not defined for notifications.
+	}
+	if rawMeta == nil {
+		return http.StatusBadRequest, &wire.Error{Code: mcp.CodeInvalidParams, Message: "_meta lacks " + mcp.MetaProtocolVersion}
+	}
+	if !wire.IsObject(m.Meta.Get(mcp.MetaClientCapabilities)) {
+		return http.StatusBadRequest, &wire.Error{Code: mcp.CodeInvalidParams, Message: "_meta lacks " + mcp.MetaClientCapabilities}
+	}
+	return checkHeaders(r.Header, request)
+}
+
+func modernOnly(method string) bool {
+	return method == mcp.MethodDiscover || method == mcp.MethodSubscriptionsListen
+}
+
+// prepareLegacy refuses sessions that were never given out: who names one
+// starts over, as its revision says.
+func prepareLegacy(r *http.Request, request *engine.Request) (int, *wire.Error) {
+	request.Era = engine.Legacy
+	if request.Message.Method != mcp.MethodInitialize && r.Header.Get(mcp.HeaderSessionID) != "" {
+		return http.StatusNotFound, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "unknown session: initialize again"}
+	}
+	return 0, nil
+}
+
+func mismatch(text string) (int, *wire.Error) {
+	return http.StatusBadRequest, &wire.Error{Code: mcp.CodeHeaderMismatch, Message: "Header mismatch: " + text}
+}
+
+// unsupported names the versions spoken here; what was asked for is echoed
+// only where it looks like a version.
+func unsupported(asked string) *wire.Error {
+	data := map[string]any{"supported": mcp.AllVersions()}
+	if mcp.WellFormedVersion(asked) {
+		data["requested"] = asked
+	}
+	raw, _ := json.Marshal(data)
+	return &wire.Error{Code: mcp.CodeUnsupportedProtocolVersion, Message: "Unsupported protocol version", Data: raw}
+}

@@ -1,0 +1,134 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package streamhttp is streamable HTTP: both eras of the protocol on one URL.
+// Legacy clients get no session, and so no GET stream.
+package streamhttp
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
+	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
+	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+)
+
+// Transport implements transport.HTTP.
+type Transport struct {
+	metrics *metrics.Metrics
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	handler transport.Handler
+	stopped bool
+	active  sync.WaitGroup
+}
+
+var _ transport.HTTP = (*Transport)(nil)
+
+// New gives a transport that is not started.
+func New(m *metrics.Metrics, log *slog.Logger) *Transport {
+	return &Transport{metrics: m, log: log}
+}
+
+// Type implements transport.HTTP.
+func (t *Transport) Type() serverconfig.TransportType { return serverconfig.TransportStreamableHTTP }
+
+// Start implements transport.Transport.
+func (t *Transport) Start(h transport.Handler) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.handler != nil || t.stopped {
+		return transport.ErrStarted
+	}
+	t.handler = h
+	return nil
+}
+
+// Stop implements transport.Transport.
+func (t *Transport) Stop(ctx context.Context) error {
+	t.mu.Lock()
+	t.stopped = true
+	t.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		t.active.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// begin gives the handler, nil when there is none (any more).
+func (t *Transport) begin() transport.Handler {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped || t.handler == nil {
+		return nil
+	}
+	t.active.Add(1)
+	return t.handler
+}
+
+// ServeHTTP implements http.Handler. The Origin rule stands before all else,
+// on every method.
+func (t *Transport) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := t.begin()
+	if h == nil {
+		refuse(w, http.StatusServiceUnavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "the server is shutting down", Data: wire.Data("Draining")})
+		return
+	}
+	defer t.active.Done()
+	snapshot := h.Snapshot()
+	if !t.originPasses(w, r, snapshot) {
+		return
+	}
+	if snapshot == nil {
+		refuse(w, http.StatusServiceUnavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "no catalog is loaded yet", Data: wire.Data("NoCatalog")})
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		t.post(w, r, h, snapshot)
+	case http.MethodOptions:
+		w.Header().Set("Allow", allowedMethods)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		// GET streams and DELETE belong to sessions, which are not given out.
+		w.Header().Set("Allow", allowedMethods)
+		refuse(w, http.StatusMethodNotAllowed, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "send messages by POST"})
+	}
+}
+
+const allowedMethods = "POST, OPTIONS"
+
+// refuse answers a request that no message was read from.
+func refuse(w http.ResponseWriter, status int, err *wire.Error) {
+	writeJSON(w, status, wire.AppendError(nil, nil, err))
+}
+
+func (t *Transport) originPasses(w http.ResponseWriter, r *http.Request, snapshot *registry.Snapshot) bool {
+	origins, present := r.Header["Origin"]
+	if !present {
+		return true
+	}
+	if len(origins) != 1 || snapshot == nil || !snapshot.OriginAllowed(origins[0]) {
+		t.metrics.Refused("Origin")
+		refuse(w, http.StatusForbidden, &wire.Error{
+			Code: mcp.CodeForbidden, Message: "this Origin is not allowed: name it in spec.cors.allowedOrigins or spec.publicURL", Data: wire.Data("OriginNotAllowed"),
+		})
+		return false
+	}
+	allowOrigin(w.Header(), r, origins[0])
+	return true
+}

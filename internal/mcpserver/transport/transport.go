@@ -1,0 +1,45 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package transport says what a way in to the server is. Others can be added
+// without the engine knowing.
+package transport
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
+	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+)
+
+// ErrStarted says that a transport or server was started before. One that was
+// stopped is not started again.
+var ErrStarted = errors.New("already started")
+
+// Handler answers messages; *engine.Engine is one.
+type Handler interface {
+	// Snapshot is what is served now, nil when nothing is yet.
+	Snapshot() *registry.Snapshot
+	// Handle answers one message that was read with that snapshot.
+	Handle(ctx context.Context, r *engine.Request) engine.Reply
+}
+
+// Transport is one way in.
+type Transport interface {
+	// Start serves h until Stop. A second Start gives ErrStarted.
+	Start(h Handler) error
+	// Stop takes no new message and returns when what runs is done or ctx
+	// ends. It is idempotent.
+	Stop(ctx context.Context) error
+}
+
+// HTTP is a transport that shares the server's port: requests for the path
+// that the catalog gives its type are handed to it.
+type HTTP interface {
+	Transport
+	http.Handler
+	Type() serverconfig.TransportType
+}
