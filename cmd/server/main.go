@@ -1,0 +1,83 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command server is the program of the shared server image.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver"
+	"github.com/espalier-dev/espalier/internal/version"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is main with its surroundings given. It returns the exit status.
+func run(args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("server", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	options := mcpserver.Options{Version: version.Version}
+	flags.StringVar(&options.CatalogDir, "catalog", "/etc/espalier/catalog", "folder of the mounted catalog")
+	flags.StringVar(&options.CredentialsDir, "credentials", "/etc/espalier/credentials", "folder of the mounted credentials")
+	flags.StringVar(&options.Listen, "listen", ":8080", "address that clients call")
+	flags.StringVar(&options.InternalListen, "internal-listen", ":8081", "address of report, health, readiness and metrics")
+	flags.DurationVar(&options.DrainDelay, "drain-delay", 5*time.Second, "how long a stopping server still takes new requests")
+	flags.DurationVar(&options.ShutdownTimeout, "shutdown-timeout", 50*time.Second, "how long running calls may take after that")
+	level := slog.LevelInfo
+	flags.TextVar(&level, "log-level", slog.LevelInfo, "DEBUG, INFO, WARN or ERROR")
+	showVersion := flags.Bool("version", false, "print the version and exit")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	if *showVersion {
+		_, _ = fmt.Fprintln(stdout, version.Version)
+		return 0
+	}
+	if flags.NArg() > 0 {
+		_, _ = fmt.Fprintf(stderr, "unexpected argument %q\n", flags.Arg(0))
+		return 2
+	}
+	options.Log = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level}))
+	return serve(options)
+}
+
+// serve runs the server until SIGTERM or SIGINT; a second signal ends the
+// drain at once.
+func serve(options mcpserver.Options) int {
+	stop := make(chan os.Signal, 2)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	server := mcpserver.New(options)
+	if err := server.Start(); err != nil {
+		options.Log.Error("Server cannot start", "error", err.Error())
+		return 1
+	}
+	options.Log.Info("Server started", "version", options.Version, "listen", server.Addr().String(), "internalListen", server.InternalAddr().String())
+	code := 0
+	select {
+	case <-stop:
+	case err := <-server.Failed():
+		options.Log.Error("Port stopped serving", "error", err.Error())
+		code = 1
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-stop
+		cancel()
+	}()
+	// Calls that outlast the grace were cancelled and logged: what was asked
+	// for has happened.
+	_ = server.Stop(ctx)
+	return code
+}

@@ -1,0 +1,73 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/podreport"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+)
+
+// Source is what the internal port tells of.
+type Source interface {
+	// Report gives the report as of now; it may be too large.
+	Report() podreport.Report
+	// Trust gives whose tokens may read the report.
+	Trust() []serverconfig.ProbeTrust
+	// Ready reports whether new requests are welcome; why is a word else.
+	Ready() (ok bool, why string)
+}
+
+// Handler serves the internal port. Any Host is welcome: kubelets call by the
+// pod's address.
+func Handler(source Source, metrics http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if ok, why := source.Ready(); !ok {
+			say(w, http.StatusServiceUnavailable, why)
+			return
+		}
+		say(w, http.StatusOK, "ok")
+	})
+	mux.Handle("GET /metrics", metrics)
+	mux.HandleFunc("GET "+podreport.Path, func(w http.ResponseWriter, r *http.Request) {
+		if authorize(r, source.Trust(), time.Now()) != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			say(w, http.StatusUnauthorized, "Unauthorized")
+			return
+		}
+		report := source.Report()
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = w.Write(encode(&report)) // A reader that is gone is no error of ours.
+	})
+	return mux
+}
+
+func say(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n")
+}
+
+// encode writes the report and cuts its lists until it fits.
+func encode(report *podreport.Report) []byte {
+	for {
+		raw, err := json.Marshal(report)
+		if err != nil {
+			return []byte("{}") // Plain data: it cannot fail.
+		}
+		if len(raw) <= podreport.MaxBytes || len(report.Credentials)+len(report.NotServed) == 0 {
+			return raw
+		}
+		report.Truncated = true
+		report.Credentials = report.Credentials[:len(report.Credentials)/2]
+		report.NotServed = report.NotServed[:len(report.NotServed)/2]
+	}
+}

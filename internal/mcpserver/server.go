@@ -1,0 +1,214 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mcpserver is the shared server: it serves the tools of one catalog
+// over MCP, in both eras of the protocol, and reports on itself. It knows
+// nothing of Kubernetes but that its catalog and credentials are mounted.
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/admin"
+	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/catalogfile"
+	"github.com/espalier-dev/espalier/internal/mcpserver/credentials"
+	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
+	"github.com/espalier-dev/espalier/internal/mcpserver/handlers"
+	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
+	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/streamhttp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
+	"github.com/espalier-dev/espalier/internal/podreport"
+)
+
+// Options of a server. The zero value of each but the folders is usable.
+type Options struct {
+	// CatalogDir and CredentialsDir are the mounted folders.
+	CatalogDir, CredentialsDir string
+	// Listen and InternalListen are addresses of the two ports.
+	Listen, InternalListen string
+	// DrainDelay is how long a stopping server still takes requests, until
+	// all that send them have heard of it.
+	DrainDelay time.Duration
+	// ShutdownTimeout is how long running calls may take to finish after
+	// that; then they are cancelled.
+	ShutdownTimeout time.Duration
+	Version         string
+	Log             *slog.Logger
+	// Transports beside streamable HTTP.
+	Transports []transport.Transport
+	// Middleware wraps calls, inside of the limits, the first outermost.
+	Middleware []call.Middleware
+}
+
+// Server is one server. It is started and stopped once.
+type Server struct {
+	options     Options
+	log         *slog.Logger
+	metrics     *metrics.Metrics
+	registry    *registry.Registry
+	engine      *engine.Engine
+	credentials *credentials.Store
+	factory     *handlers.Factory
+	watcher     *catalogfile.Watcher
+	transports  []transport.Transport
+
+	main, internal           *http.Server
+	mainListen, adminListen  net.Listener
+	draining                 atomic.Bool
+	started                  atomic.Bool
+	stop                     sync.Once
+	stopErr                  error
+	background               sync.WaitGroup
+	cancelAll, cancelWatcher context.CancelFunc
+	failed                   chan error
+}
+
+// New gives a server that is not started.
+func New(options Options) *Server {
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		options: options, log: options.Log, metrics: metrics.New(options.Version), registry: registry.New(),
+		credentials: credentials.New(options.CredentialsDir), failed: make(chan error, 2),
+	}
+	s.factory = handlers.NewFactory(s.credentials, "espalier/"+options.Version)
+	s.engine = engine.New(s.registry, s.metrics, s.log, options.Middleware...)
+	s.watcher = catalogfile.New(options.CatalogDir, s.log, s.load, func(state podreport.CatalogState) { s.metrics.Reload(string(state)) })
+	s.transports = append([]transport.Transport{streamhttp.New(s.metrics, s.log)}, options.Transports...)
+	return s
+}
+
+const (
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 120 * time.Second
+	maxHeader     = 64 << 10
+	// grace is what cancelled calls get to end at a forced stop.
+	grace = 2 * time.Second
+)
+
+// Start opens the ports and begins to watch the catalog. A second Start gives
+// transport.ErrStarted.
+func (s *Server) Start() error {
+	if !s.started.CompareAndSwap(false, true) {
+		return transport.ErrStarted
+	}
+	for _, t := range s.transports {
+		if err := t.Start(s.engine); err != nil {
+			return fmt.Errorf("start transport: %w", err)
+		}
+	}
+	var err error
+	if s.mainListen, err = net.Listen("tcp", s.options.Listen); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if s.adminListen, err = net.Listen("tcp", s.options.InternalListen); err != nil {
+		_ = s.mainListen.Close()
+		return fmt.Errorf("listen on the internal port: %w", err)
+	}
+	base, cancelAll := context.WithCancel(context.Background())
+	watch, cancelWatcher := context.WithCancel(base)
+	s.cancelAll, s.cancelWatcher = cancelAll, cancelWatcher
+	s.main = s.newHTTP(base, http.HandlerFunc(s.route))
+	s.internal = s.newHTTP(base, admin.Handler(s, s.metrics.Handler()))
+	s.background.Go(func() { s.watcher.Run(watch) })
+	s.serve(s.main, s.mainListen)
+	s.serve(s.internal, s.adminListen)
+	return nil
+}
+
+func (s *Server) newHTTP(base context.Context, h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		BaseContext: func(net.Listener) context.Context { return base },
+		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+func (s *Server) serve(server *http.Server, listener net.Listener) {
+	s.background.Go(func() {
+		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- err
+		}
+	})
+}
+
+// Addr and InternalAddr are where a started server listens.
+func (s *Server) Addr() net.Addr { return s.mainListen.Addr() }
+
+// InternalAddr is the address of the internal port.
+func (s *Server) InternalAddr() net.Addr { return s.adminListen.Addr() }
+
+// Failed gives an error if a port stops serving by itself.
+func (s *Server) Failed() <-chan error { return s.failed }
+
+// route hands a request to the transport whose path it names.
+func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	snapshot := s.registry.Snapshot()
+	for _, t := range s.transports {
+		h, ok := t.(transport.HTTP)
+		// Without a catalog no path is known; any transport says so.
+		if ok && (snapshot == nil || snapshot.Path(h.Type()) == r.URL.Path) {
+			h.ServeHTTP(w, r)
+			return
+		}
+	}
+	http.NotFound(w, r)
+}
+
+// Stop drains: not ready, a delay, streams end with their result, calls
+// finish. When ctx ends, or after ShutdownTimeout, what still runs is
+// cancelled. It is idempotent and may be called without Start.
+func (s *Server) Stop(ctx context.Context) error {
+	s.stop.Do(func() { s.stopErr = s.drain(ctx) })
+	return s.stopErr
+}
+
+func (s *Server) drain(ctx context.Context) error {
+	s.draining.Store(true)
+	if !s.started.Swap(true) || s.main == nil {
+		return nil
+	}
+	s.log.Info("Draining", "delay", s.options.DrainDelay.String())
+	wait(ctx, s.options.DrainDelay)
+	ctx, cancel := context.WithTimeout(ctx, s.options.ShutdownTimeout)
+	defer cancel()
+	s.cancelWatcher()
+	s.registry.Close()
+	err := s.main.Shutdown(ctx)
+	for _, t := range s.transports {
+		err = errors.Join(err, t.Stop(ctx))
+	}
+	s.cancelAll()
+	if err != nil {
+		s.log.Warn("Calls were still running and are cancelled", "error", err.Error())
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		_ = s.main.Shutdown(last)
+	}
+	_ = s.main.Close()
+	_ = s.internal.Close()
+	s.factory.Close()
+	s.background.Wait()
+	s.log.Info("Stopped")
+	return err
+}
+
+func wait(ctx context.Context, delay time.Duration) {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
