@@ -35,14 +35,14 @@ type verdicts struct {
 	wake chan event.TypedGenericEvent[types.NamespacedName]
 
 	mu sync.Mutex
-	// by server, then by the tool's name.
-	servers map[types.NamespacedName]map[string]toolVerdict
+	// by namespace, server and tool.
+	namespaces map[string]map[string]map[string]toolVerdict
 }
 
 func newVerdicts() *verdicts {
 	return &verdicts{
 		wake:    make(chan event.TypedGenericEvent[types.NamespacedName], 4096),
-		servers: map[types.NamespacedName]map[string]toolVerdict{},
+		namespaces: map[string]map[string]map[string]toolVerdict{},
 	}
 }
 
@@ -50,11 +50,15 @@ func newVerdicts() *verdicts {
 // changed. A nil map withdraws the server.
 func (v *verdicts) publish(server types.NamespacedName, tools map[string]toolVerdict) {
 	v.mu.Lock()
-	before := v.servers[server]
-	if tools == nil {
-		delete(v.servers, server)
-	} else {
-		v.servers[server] = tools
+	servers := v.namespaces[server.Namespace]
+	before := servers[server.Name]
+	switch {
+	case tools == nil:
+		delete(servers, server.Name)
+	case servers == nil:
+		v.namespaces[server.Namespace] = map[string]map[string]toolVerdict{server.Name: tools}
+	default:
+		servers[server.Name] = tools
 	}
 	v.mu.Unlock()
 	for name, now := range tools {
@@ -78,21 +82,10 @@ func (v *verdicts) of(namespace, tool string) map[string]toolVerdict {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	out := map[string]toolVerdict{}
-	for server, tools := range v.servers {
-		if server.Namespace != namespace {
-			continue
-		}
+	for server, tools := range v.namespaces[namespace] {
 		if verdict, ok := tools[tool]; ok {
-			out[server.Name] = verdict
+			out[server] = verdict
 		}
 	}
 	return out
-}
-
-// knows reports whether server has published.
-func (v *verdicts) knows(server types.NamespacedName) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	_, ok := v.servers[server]
-	return ok
 }
