@@ -46,7 +46,7 @@ func hint(r *Report, where Where) string {
 		if where.External {
 			return "Check the port in the URL and that the server runs."
 		}
-		return "Check that the port in the spec is the one the container listens on, on all addresses and not on 127.0.0.1 alone."
+		return "Check that the port in the spec is the one the container listens on, on all addresses and not on loopback alone."
 	case Timeout:
 		if r.Step == StepDial {
 			return "Check that network policies let the operator's namespace reach the port."
