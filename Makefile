@@ -1,0 +1,147 @@
+# "make help" lists what there is. Tools are pinned in hack/tools and hack/lint
+# and built into a cache outside the checkout when they are first needed
+# (ESPALIER_CACHE, by default ~/.cache/espalier).
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+MODULE := github.com/espalier-dev/espalier
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# Where images are pushed to and pulled from, and their tag.
+IMAGE_REGISTRY ?= ghcr.io/espalier-dev
+IMAGE_TAG ?= dev
+PLATFORMS ?= linux/amd64 linux/arm64
+
+# Packages to test and flags of "go test", for a quick look at a few:
+# make test-unit PKG=./internal/catalog/... TESTFLAGS='-run TestBuild -v'
+PKG ?= ./...
+TESTFLAGS ?=
+
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X $(MODULE)/internal/version.Version=$(VERSION)'
+
+##@ General
+
+.PHONY: help
+help: ## Show this.
+	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make TARGET [VARIABLE=value ...]\n"} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-zA-Z0-9_-]+:.*##/ {printf "  %-18s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '\nVariables: VERSION=%s IMAGE_REGISTRY=%s IMAGE_TAG=%s\n' '$(VERSION)' '$(IMAGE_REGISTRY)' '$(IMAGE_TAG)'
+
+##@ Try it
+
+.PHONY: demo
+demo: ## Start a cluster on this machine, install Espalier and the examples, call a tool.
+	@hack/demo.sh
+
+.PHONY: demo-down
+demo-down: ## Remove all that the demo started.
+	@hack/demo.sh down
+
+.PHONY: cluster-up
+cluster-up: ## Start the local cluster (a cold build takes tens of minutes, a start seconds).
+	@go run -C hack/cluster . up
+
+.PHONY: cluster-down
+cluster-down: ## Stop the local cluster and remove its traces.
+	@go run -C hack/cluster . down
+
+##@ Write
+
+.PHONY: generate
+generate: ## Generate deepcopy functions from api/.
+	@$$(hack/tool controller-gen) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+
+.PHONY: manifests
+manifests: ## Generate the CRDs in config/crd from api/.
+	@$$(hack/tool controller-gen) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	@$$(hack/tool crdtrim) config/crd/bases/*.yaml
+
+.PHONY: docs
+docs: ## Generate docs/reference from api/.
+	@$$(hack/tool crd-ref-docs) --source-path=api/v1alpha1 --config=hack/docs/crd-ref-docs.yaml \
+	  --renderer=markdown --max-depth=20 --output-path=docs/reference/v1alpha1.md --log-level=ERROR
+
+.PHONY: fmt
+fmt: ## Format the Go code.
+	@$$(hack/tool golangci-lint) fmt ./...
+
+.PHONY: lint-fix
+lint-fix: ## Repair what the linters can repair.
+	@$$(hack/tool golangci-lint) run --fix ./...
+
+.PHONY: tidy
+tidy: ## Tidy go.mod of every module.
+	@hack/modules go mod tidy
+
+##@ Check
+
+.PHONY: verify
+verify: ## Check that generated files are current, and lint everything.
+	@hack/verify
+
+.PHONY: vet
+vet: ## Run go vet on every module.
+	@hack/modules go vet ./...
+
+.PHONY: lint
+lint: ## Run the linters: import rules, API conventions, style.
+	@$$(hack/tool golangci-lint) run ./...
+
+.PHONY: test
+test: test-unit test-integration test-e2e ## Run all tests.
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need nothing but Go.
+	@hack/gotest unit '$(PKG)' $(TESTFLAGS)
+
+.PHONY: test-integration
+test-integration: ## Run the tests that need an API server (etcd and kube-apiserver are started and stopped).
+	@hack/gotest integration '$(PKG)' $(TESTFLAGS)
+
+.PHONY: test-e2e
+test-e2e: ## Run the tests on a real cluster, the local one unless KUBECONFIG says otherwise.
+	@hack/e2e.sh
+
+.PHONY: bench
+bench: ## Run the benchmarks; prints lines "BENCH name value unit".
+	@hack/bench
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/manager and bin/server, static.
+	@$(GO_BUILD) -o bin/ ./cmd/manager ./cmd/server
+
+.PHONY: images
+images: ## Build both images for PLATFORMS into bin/images, without Docker; images push=yes pushes them to IMAGE_REGISTRY.
+	@VERSION='$(VERSION)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' IMAGE_TAG='$(IMAGE_TAG)' PLATFORMS='$(PLATFORMS)' hack/build-images $(push)
+
+.PHONY: dist
+dist: ## Build dist/install.yaml: everything that "kubectl apply --server-side" needs.
+	@mkdir -p dist
+	@$$(hack/tool kustomize) build config/default | sed \
+	  -e 's#ghcr.io/espalier-dev/manager:dev#$(IMAGE_REGISTRY)/manager:$(IMAGE_TAG)#' \
+	  -e 's#ghcr.io/espalier-dev/server:dev#$(IMAGE_REGISTRY)/server:$(IMAGE_TAG)#' > dist/install.yaml
+	@echo dist/install.yaml
+
+##@ Deploy, to the cluster of KUBECONFIG
+
+.PHONY: install
+install: ## Install the CRDs alone, to run the manager from this machine.
+	@$$(hack/tool kustomize) build config/crd | kubectl apply --server-side -f -
+
+.PHONY: deploy
+deploy: dist ## Install the CRDs and the operator with images from IMAGE_REGISTRY.
+	@kubectl apply --server-side -f dist/install.yaml
+
+.PHONY: undeploy
+undeploy: dist ## Remove the operator, the CRDs and with them all MCPServers.
+	@kubectl delete --ignore-not-found -f dist/install.yaml
+
+.PHONY: clean
+clean: ## Remove what was built in the checkout. The cache stays.
+	@rm -rf bin dist build
