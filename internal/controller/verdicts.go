@@ -41,7 +41,7 @@ type verdicts struct {
 
 func newVerdicts() *verdicts {
 	return &verdicts{
-		wake:    make(chan event.TypedGenericEvent[types.NamespacedName], 4096),
+		wake:       make(chan event.TypedGenericEvent[types.NamespacedName], 4096),
 		namespaces: map[string]map[string]map[string]toolVerdict{},
 	}
 }
