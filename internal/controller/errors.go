@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
@@ -54,6 +55,8 @@ func refusal(err error, verb, resource, name string) error {
 	switch {
 	case err == nil:
 		return nil
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return &problem{condition: mcpv1.ConditionAvailable, reason: mcpv1.ReasonApplyFailed, message: "The namespace is being deleted."}
 	case apierrors.IsForbidden(err):
 		return &problem{
 			condition: mcpv1.ConditionAvailable, reason: mcpv1.ReasonForbidden, again: retryProblem,
