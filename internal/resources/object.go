@@ -88,7 +88,7 @@ func Covers(live, want any) bool {
 
 // naturalKeys are the fields that tell elements of Kubernetes lists apart, in
 // the order in which they are tried.
-var naturalKeys = []string{"containerPort", "mountPath", "name", "uid", "conditionType", "key"}
+var naturalKeys = []string{"uid", "containerPort", "mountPath", "name", "conditionType", "key"}
 
 func coversList(live, want []any) bool {
 	if len(want) == 0 {

@@ -21,8 +21,8 @@ import (
 var ErrInvalidPodTemplate = errors.New("invalid podTemplate")
 
 // overlay merges the user's podTemplate over base. Selector labels, the
-// server's container and its ports, and Espalier's volumes are asserted again
-// afterwards.
+// server's container and its ports, and Espalier's volumes and annotation are
+// asserted again afterwards.
 func overlay(base *corev1.PodTemplateSpec, patch *mcpv1.JSON) (*corev1.PodTemplateSpec, error) {
 	if patch == nil || len(patch.Raw) == 0 {
 		return base, nil
@@ -88,6 +88,9 @@ func dropDirectives(v any) {
 
 // reassert puts back what is Espalier's.
 func reassert(out, base *corev1.PodTemplateSpec) error {
+	if digest, ok := base.Annotations[mcpv1.AnnotationEnv]; ok {
+		setKey(&out.Annotations, mcpv1.AnnotationEnv, digest)
+	}
 	at := slices.IndexFunc(out.Spec.Containers, func(c corev1.Container) bool { return c.Name == ContainerServer })
 	if at < 0 {
 		return fmt.Errorf("%w: spec.containers: the container %q cannot be removed", ErrInvalidPodTemplate, ContainerServer)
