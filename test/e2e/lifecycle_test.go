@@ -24,6 +24,7 @@ var _ = Describe("A server of type Tools", func() {
 			}),
 			harness.Tool("later", "hello", func(t *v1alpha1.MCPTool) { t.Spec.Description = "Has no handler yet." }),
 		)
+		expectReplicas(ctx, ns, "hello", 2)
 		server := ns.AwaitServer(ctx, "hello", harness.ReadyTimeout, harness.Ready,
 			harness.Is(v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonSynced))
 		ns.AwaitTool(ctx, "greet", harness.ServedTimeout, harness.Served)
@@ -32,7 +33,6 @@ var _ = Describe("A server of type Tools", func() {
 		ns.Show(ctx, "A server with two tools")
 
 		Expect(server.Status.ToolCount).To(HaveValue(BeEquivalentTo(2)))
-		Expect(server.Status.HealthyReplicas).To(HaveValue(BeEquivalentTo(2)))
 		Expect(server.Status.URL).To(Equal("http://hello-mcp." + ns.Name + ".svc:8080/mcp"))
 
 		peers := []*harness.Peer{ns.ServicePeer(ctx, "hello")}

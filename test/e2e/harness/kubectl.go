@@ -47,7 +47,6 @@ func (n *Namespace) KubectlIn(ctx context.Context, stdin string, args ...string)
 func (n *Namespace) Show(ctx context.Context, title string) {
 	GinkgoHelper()
 	out := n.Kubectl(ctx, "get", "mcpservers,mcptools", "--output", "wide")
-	fmt.Fprintf(GinkgoWriter, "\n--- %s\n%s\n", title, out)
 	AddReportEntry(title, "\n"+out, ReportEntryVisibilityAlways)
 }
 

@@ -6,7 +6,9 @@ package harness
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -37,12 +39,21 @@ func (n *Namespace) Peers(ctx context.Context, server string) []*Peer {
 	return peers
 }
 
-// ServicePeer is the MCP endpoint of the server's Service.
+// ServicePeer is the MCP endpoint of the server's Service. It waits until the
+// node routes the Service, which happens some moments after pods are Ready.
 func (n *Namespace) ServicePeer(ctx context.Context, server string) *Peer {
 	GinkgoHelper()
 	var service corev1.Service
 	n.Get(ctx, server+"-mcp", &service)
-	return &Peer{Name: "the Service", URL: fmt.Sprintf("http://%s:8080/mcp", service.Spec.ClusterIP), Host: n.Host(server)}
+	address := net.JoinHostPort(service.Spec.ClusterIP, "8080")
+	Eventually(ctx, func() error {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	}).WithTimeout(CallTimeout).WithPolling(Poll).Should(Succeed(), "the Service of %s", server)
+	return &Peer{Name: "the Service", URL: "http://" + address + "/mcp", Host: n.Host(server)}
 }
 
 // Update changes the object of name, again if somebody else did meanwhile.
