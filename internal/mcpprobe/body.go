@@ -124,13 +124,28 @@ func encodingOf(h http.Header) string {
 	return "other"
 }
 
-// Media types of answers.
+// Media types of answers, and the words for those that are not told: a type
+// may be well formed and still be the peer's own words.
 const (
 	typeJSON      = "application/json"
 	typeSSE       = "text/event-stream"
 	typeNone      = "none"
 	typeMalformed = "malformed"
+	typeOther     = "other"
 )
+
+var mediaTypes = map[string]bool{
+	typeJSON: true, typeSSE: true,
+	"application/graphql-response+json": true, "application/grpc": true, "application/javascript": true,
+	"application/json-rpc": true, "application/json-seq": true, "application/jsonl": true,
+	"application/ld+json": true, "application/octet-stream": true, "application/pdf": true,
+	"application/problem+json": true, "application/problem+xml": true, "application/vnd.api+json": true,
+	"application/x-ndjson": true, "application/x-www-form-urlencoded": true, "application/xhtml+xml": true,
+	"application/xml": true, "application/yaml": true, "image/gif": true, "image/jpeg": true, "image/png": true,
+	"image/svg+xml": true, "multipart/form-data": true, "multipart/mixed": true, "text/css": true, "text/csv": true,
+	"text/html": true, "text/javascript": true, "text/json": true, "text/markdown": true, "text/plain": true,
+	"text/xml": true, "text/yaml": true,
+}
 
 // mediaTypeOf gives the media type in lower case without parameters.
 func mediaTypeOf(h http.Header) string {
@@ -141,22 +156,11 @@ func mediaTypeOf(h http.Header) string {
 	// A broken parameter does not spoil the type before it.
 	bare, _, _ := strings.Cut(value, ";")
 	mediaType, _, err := mime.ParseMediaType(bare)
-	if err != nil || len(mediaType) > 64 || !wellFormedMediaType(mediaType) {
+	switch {
+	case err != nil:
 		return typeMalformed
+	case !mediaTypes[mediaType]:
+		return typeOther
 	}
 	return mediaType
-}
-
-func wellFormedMediaType(s string) bool {
-	slashes := 0
-	for _, c := range []byte(s) {
-		switch {
-		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '+', c == '.', c == '_':
-		case c == '/':
-			slashes++
-		default:
-			return false
-		}
-	}
-	return slashes == 1
 }

@@ -58,7 +58,7 @@ func TestCaseB01Framing(t *testing.T) {
 			c.Send("\r\n")
 			c.Hang()
 		}, proved},
-		"g CR line ends": {func(c *fakemcp.Call, a string) { c.Send("data: " + a + "\r\r"); c.Hang() }, proved},
+		"g CR line ends":        {func(c *fakemcp.Call, a string) { c.Send("data: " + a + "\r\r"); c.Hang() }, proved},
 		"h field without colon": {func(c *fakemcp.Call, a string) { c.Send("data\n" + data(a)) }, proved},
 		"h odd fields":          {func(c *fakemcp.Call, a string) { c.Send("retry: soon\nfoo\n:\nx:y\n" + data(a)) }, proved},
 		"byte-order mark":       {func(c *fakemcp.Call, a string) { c.Send("\xef\xbb\xbf" + data(a)) }, proved},
@@ -137,13 +137,18 @@ func TestCaseB01Acknowledgements(t *testing.T) {
 		ack  fakemcp.Handler
 		want result
 	}{
-		"j 204":               {func(c *fakemcp.Call) { c.Text(204, "", "") }, proved},
-		"k 200 without type":  {func(c *fakemcp.Call) { c.Text(200, "", "") }, proved},
-		"l 200 empty JSON":    {func(c *fakemcp.Call) { c.Text(200, "application/json", "") }, proved},
-		"m 200 null":          {func(c *fakemcp.Call) { c.Text(200, "application/json", "null") }, proved},
-		"n 200 {}":            {func(c *fakemcp.Call) { c.Text(200, "application/json", "{}") }, proved},
-		"200 endless stream":  {func(c *fakemcp.Call) { c.Stream(": x\n\n"); c.Hang() }, proved},
-		"200 promised body":   {func(c *fakemcp.Call) { c.W.Header().Set("Content-Length", "4"); c.W.WriteHeader(200); c.Send("n"); c.Hang() }, proved},
+		"j 204":              {func(c *fakemcp.Call) { c.Text(204, "", "") }, proved},
+		"k 200 without type": {func(c *fakemcp.Call) { c.Text(200, "", "") }, proved},
+		"l 200 empty JSON":   {func(c *fakemcp.Call) { c.Text(200, "application/json", "") }, proved},
+		"m 200 null":         {func(c *fakemcp.Call) { c.Text(200, "application/json", "null") }, proved},
+		"n 200 {}":           {func(c *fakemcp.Call) { c.Text(200, "application/json", "{}") }, proved},
+		"200 endless stream": {func(c *fakemcp.Call) { c.Stream(": x\n\n"); c.Hang() }, proved},
+		"200 promised body": {func(c *fakemcp.Call) {
+			c.W.Header().Set("Content-Length", "4")
+			c.W.WriteHeader(200)
+			c.Send("n")
+			c.Hang()
+		}, proved},
 		"o 400 with an error": {func(c *fakemcp.Call) { c.Error(400, -32600, foreign, nil) }, failed(mcpprobe.HandshakeRejected, mcpprobe.StepInitialized)},
 		"500":                 {func(c *fakemcp.Call) { c.Text(500, "text/plain", foreign) }, failed(mcpprobe.UnexpectedStatus, mcpprobe.StepInitialized)},
 	} {

@@ -34,7 +34,9 @@ func (f *failure) final() bool {
 }
 
 // modern reports whether only a server of the modern era fails like this.
-func (f *failure) modern() bool { return f.rpc != nil && f.rpc.isModern() }
+func (f *failure) modern() bool {
+	return (f.rpc != nil && f.rpc.isModern()) || (f.outcome == UnsupportedProtocol && f.step == StepDiscover)
+}
 
 // atBound reports whether f is a bound of the probe rather than a fault of
 // what was read.

@@ -68,8 +68,9 @@ type walk struct {
 	visit   func(entry []byte, page int) bool
 	page    int
 	cursor  string
-	kept    int
-	idle    int
+	looked  int // at entries, in all
+	kept    int // of them: what was new
+	idle    int // pages in a row without anything new
 	done    bool
 }
 
@@ -93,9 +94,11 @@ func (w *walk) more() bool {
 func (w *walk) take(result []byte) *failure {
 	before, over := w.kept, false
 	f := w.entries(w.listing, result, func(entry []byte) bool {
-		if over = w.kept >= w.bounds.Tools; over {
+		// What repeats is not kept, but looking at it costs all the same.
+		if over = w.kept >= w.bounds.Tools || w.looked >= 2*w.bounds.Tools; over {
 			return false
 		}
+		w.looked++
 		if w.visit(entry, w.page) {
 			w.kept++
 		}

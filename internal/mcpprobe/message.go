@@ -169,6 +169,8 @@ func flaw(r *Report) string {
 			return "no content type"
 		case typeMalformed:
 			return "a malformed content type"
+		case typeOther:
+			return "an unexpected content type"
 		}
 		return "content type " + r.MediaType
 	case FlawNotHTTP:

@@ -213,7 +213,7 @@ func (e *exchange) discover(ctx context.Context, c *call) (*handshake, *failure)
 	}
 	e.setEvident()
 	h := &handshake{era: EraModern, version: c.version}
-	h.fill(a.result)
+	h.fill(a.result, e.secrets)
 	if !listsVersion(supported, c.version) {
 		return nil, &failure{outcome: UnsupportedProtocol, step: c.step, status: 200, offered: versionsIn(string(supported))}
 	}
@@ -281,7 +281,7 @@ func (e *exchange) agree(c *call, a answer) (*handshake, *failure) {
 	}
 	e.agreed(a.session, version)
 	h := &handshake{era: EraLegacy, version: version, session: a.session}
-	h.fill(a.result)
+	h.fill(a.result, e.secrets)
 	return h, nil
 }
 
@@ -289,7 +289,7 @@ func (e *exchange) agree(c *call, a answer) (*handshake, *failure) {
 const maxCapabilities = 32
 
 // fill takes over what both handshakes say of the server.
-func (h *handshake) fill(result []byte) {
+func (h *handshake) fill(result []byte, secrets []string) {
 	meta, _ := member(result, "_meta")
 	info, ok := member(result, "serverInfo")
 	if !ok {
@@ -297,7 +297,7 @@ func (h *handshake) fill(result []byte) {
 	}
 	name, _ := stringMember(info, "name")
 	version, _ := stringMember(info, "version")
-	h.server = ServerInfo{Name: escape(name, maxServerInfo), Version: escape(version, maxServerInfo)}
+	h.server = ServerInfo{Name: escape(struck(name, secrets), maxServerInfo), Version: escape(struck(version, secrets), maxServerInfo)}
 	if digest, _ := stringMember(meta, mcp.MetaCatalogDigest); wellFormedDigest(digest) {
 		h.catalogDigest = digest
 	}
@@ -311,7 +311,7 @@ func (h *handshake) fill(result []byte) {
 		if isNull(value) {
 			return true
 		}
-		h.capabilities = append(h.capabilities, escape(key, 64))
+		h.capabilities = append(h.capabilities, escape(struck(key, secrets), 64))
 		if changed, _ := member(value, "listChanged"); isObject(value) && string(changed) == "true" {
 			h.listChanged = true
 		}

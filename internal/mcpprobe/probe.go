@@ -120,7 +120,7 @@ func (e *exchange) tools(ctx context.Context, w *lister, r *Report) *failure {
 		r.Tools.State = ToolsNotDeclared
 		return nil
 	}
-	set := newToolSet(w.warnings)
+	set := newToolSet(w.warnings, e.secrets)
 	f := w.list(ctx, toolsListing, set.add)
 	if f != nil && w.h.capabilities == nil && f.rpc != nil && f.rpc.notFound() {
 		r.Tools.State = ToolsNotDeclared

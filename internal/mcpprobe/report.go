@@ -28,7 +28,7 @@ type Report struct {
 	// was none.
 	RPCCode int
 	// MediaType of that answer: lower case without parameters, "none" when
-	// absent, "malformed" when not well formed.
+	// absent, "malformed" when not well formed, "other" when not a known one.
 	MediaType string
 	// Encoding, with outcome UnsupportedEncoding: a known encoding's name or "other".
 	Encoding string

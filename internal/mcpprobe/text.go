@@ -78,14 +78,21 @@ const maxWords = 200
 func words(s string, secrets []string) string {
 	// Secrets first, on more than is kept: a cut must not leave half of one.
 	s = cut(s, 16*maxWords)
-	for _, secret := range secrets {
-		s = strings.ReplaceAll(s, secret, "[secret]")
-	}
+	s = struck(s, secrets)
 	var b strings.Builder
 	for _, r := range cut(s, maxWords) {
 		writeRune(&b, r)
 	}
 	return b.String()
+}
+
+// struck replaces the secrets in a name: a peer that was given one may have
+// made a name of it.
+func struck(s string, secrets []string) string {
+	for _, secret := range secrets {
+		s = strings.ReplaceAll(s, secret, "[secret]")
+	}
+	return s
 }
 
 // secretsOf are the strings of t that must not come back in Diagnostics, the

@@ -16,10 +16,11 @@ type toolSet struct {
 	byName   map[string]Tool
 	pageOf   map[string]int
 	warnings *warnings
+	secrets  []string
 }
 
-func newToolSet(w *warnings) *toolSet {
-	return &toolSet{byName: map[string]Tool{}, pageOf: map[string]int{}, warnings: w}
+func newToolSet(w *warnings, secrets []string) *toolSet {
+	return &toolSet{byName: map[string]Tool{}, pageOf: map[string]int{}, warnings: w, secrets: secrets}
 }
 
 // add takes in one entry of the list and says whether it brought something
@@ -32,7 +33,7 @@ func (s *toolSet) add(entry []byte, page int) bool {
 		return false
 	}
 	// Names may be up to a body long: hold and compare the bounded form.
-	tool := Tool{Name: EscapeName(name)}
+	tool := Tool{Name: EscapeName(struck(name, s.secrets))}
 	s.judgeName(name, tool.Name)
 	if schema, _ := member(entry, "inputSchema"); !isObject(schema) {
 		s.warnings.add(WarnSchemaNotObject, tool.Name)

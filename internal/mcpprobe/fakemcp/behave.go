@@ -86,7 +86,7 @@ func (c *Call) Initialize(version string) {
 	}
 	result := map[string]any{
 		"protocolVersion": version,
-		"serverInfo":      map[string]any{"name": "fake", "version": "1"},
+		"serverInfo":      map[string]any{"name": c.Settings.Name, "version": "1"},
 	}
 	if c.Settings.Capabilities != nil {
 		result["capabilities"] = c.Settings.Capabilities
@@ -105,7 +105,7 @@ func (c *Call) modern() {
 		return
 	}
 	base["supportedVersions"] = mcp.ModernVersions
-	base["_meta"] = map[string]any{mcp.MetaServerInfo: map[string]any{"name": "fake", "version": "1"}}
+	base["_meta"] = map[string]any{mcp.MetaServerInfo: map[string]any{"name": c.Settings.Name, "version": "1"}}
 	if c.Settings.Capabilities != nil {
 		base["capabilities"] = c.Settings.Capabilities
 	}

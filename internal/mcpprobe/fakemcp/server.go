@@ -65,6 +65,8 @@ type Server struct {
 type Settings struct {
 	// Modern, Legacy: the eras spoken.
 	Modern, Legacy bool
+	// Name of the server.
+	Name string
 	// Version that initialize answers.
 	Version string
 	// Stateless: no session is opened or required.
@@ -83,6 +85,7 @@ func New() *Server {
 		hung:     make(chan struct{}),
 		Settings: Settings{
 			Legacy:       true,
+			Name:         "fake",
 			Version:      "2025-06-18",
 			Capabilities: map[string]any{"tools": map[string]any{}},
 			Tools:        []json.RawMessage{Tool("alpha")},
