@@ -19,7 +19,7 @@ import (
 // limited would take a busy server for a dead one.
 type limits struct {
 	metrics     *metrics.Metrics
-	rate        *rate.Limiter
+	rate        atomic.Pointer[rate.Limiter] // nil: no limit
 	running     atomic.Int64
 	concurrency atomic.Int64
 	open        atomic.Int64
@@ -27,24 +27,29 @@ type limits struct {
 }
 
 func newLimits(m *metrics.Metrics) *limits {
-	return &limits{metrics: m, rate: rate.NewLimiter(rate.Inf, 0)}
+	return &limits{metrics: m}
 }
 
 func (l *limits) configure(c serverconfig.Limits) {
-	if c.RequestsPerSecond > 0 {
-		l.rate.SetLimit(rate.Limit(c.RequestsPerSecond))
-		l.rate.SetBurst(int(max(c.Burst, 1)))
-	} else {
-		l.rate.SetLimit(rate.Inf)
-	}
+	l.configureRate(rate.Limit(c.RequestsPerSecond), int(max(c.Burst, 1)))
 	l.concurrency.Store(int64(c.Concurrency))
 	l.streams.Store(int64(c.Streams))
+}
+
+// configureRate keeps the limiter, and what was used of it, unless it changes.
+func (l *limits) configureRate(perSecond rate.Limit, burst int) {
+	switch now := l.rate.Load(); {
+	case perSecond <= 0:
+		l.rate.Store(nil)
+	case now == nil || now.Limit() != perSecond || now.Burst() != burst:
+		l.rate.Store(rate.NewLimiter(perSecond, burst))
+	}
 }
 
 // calls is the middleware of rate and concurrency.
 func (l *limits) calls(next call.Func) call.Func {
 	return func(ctx context.Context, c *call.Call) (*call.Result, error) {
-		if l.rate.Limit() != rate.Inf && !l.rate.Allow() {
+		if limiter := l.rate.Load(); limiter != nil && !limiter.Allow() {
 			return nil, call.Fail(call.RateLimited, "too many requests per second for this replica, try again later")
 		}
 		running := l.running.Add(1)
