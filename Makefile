@@ -71,7 +71,7 @@ fmt: ## Format the Go code.
 
 .PHONY: lint-fix
 lint-fix: ## Repair what the linters can repair.
-	@$$(hack/tool golangci-lint) run --fix ./...
+	@hack/modules "$$(hack/tool golangci-lint)" run -c "$(CURDIR)/.golangci.yml" --fix ./...
 
 .PHONY: tidy
 tidy: ## Tidy go.mod of every module.
@@ -83,13 +83,9 @@ tidy: ## Tidy go.mod of every module.
 verify: ## Check that generated files are current, and lint everything.
 	@hack/verify
 
-.PHONY: vet
-vet: ## Run go vet on every module.
-	@hack/modules go vet ./...
-
 .PHONY: lint
 lint: ## Run the linters: import rules, API conventions, style.
-	@$$(hack/tool golangci-lint) run ./...
+	@hack/modules "$$(hack/tool golangci-lint)" run -c "$(CURDIR)/.golangci.yml" ./...
 
 .PHONY: test
 test: test-unit test-integration test-e2e ## Run all tests.
