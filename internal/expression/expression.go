@@ -102,6 +102,7 @@ func Compile(scope Scope, src string, want Kind) (_ *Program, err error) {
 	}
 	program, err := env.Program(checked,
 		cel.EvalOptions(cel.OptOptimize),
+		cel.Functions(env.guards...), //nolint:staticcheck // Deprecated for declaring; nothing else overrides.
 		cel.CostLimit(scope.costLimit()),
 		cel.CostTracking(estimator{}),
 		cel.InterruptCheckFrequency(interruptEvery))

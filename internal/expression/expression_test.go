@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -164,6 +165,43 @@ func TestCostIsLimited(t *testing.T) {
 		}
 		if _, err := program.Eval(context.Background(), vars); err == nil || !strings.Contains(err.Error(), "too expensive") {
 			t.Errorf("%s: got %v", src, err)
+		}
+	}
+}
+
+// TestSlowCallsAreRefused: what one call would do for minutes is refused.
+func TestSlowCallsAreRefused(t *testing.T) {
+	list := make([]any, 200_000)
+	for i := range list {
+		list[i] = int64(i)
+	}
+	as := strings.Repeat("a", 5<<20)
+	vars := map[string]any{VarArgs: map[string]any{"l": list, "s": as, "t": as[:1<<20] + "b"}, VarPrincipal: Anonymous().Var()}
+	for _, src := range []string{
+		"args.l.distinct()", "sets.contains(args.l, args.l)", "sets.equivalent(args.l, args.l)", "sets.intersects(args.l, args.l)",
+		"args.s.indexOf(args.t)", "args.s.lastIndexOf(args.t)", "args.s.indexOf(args.t, 3)", "string(args.s).indexOf(string(args.t))",
+	} {
+		program, err := Compile(Call, src, Any)
+		if err != nil {
+			t.Fatalf("%s: %v", src, err)
+		}
+		started := time.Now()
+		if _, err := program.Eval(context.Background(), vars); err == nil || !strings.Contains(err.Error(), "too ") {
+			t.Errorf("%s: got %v", src, err)
+		}
+		if took := time.Since(started); took > 5*time.Second {
+			t.Errorf("%s took %v", src, took)
+		}
+	}
+	for src, want := range map[string]any{
+		"[1, 2, 1].distinct()": []any{int64(1), int64(2)}, "sets.contains([1, 2], [1])": true, "'abcabc'.lastIndexOf('b')": int64(4), "'abcabc'.indexOf('b', 2)": int64(4),
+	} {
+		program, err := Compile(Call, src, Any)
+		if err != nil {
+			t.Fatalf("%s: %v", src, err)
+		}
+		if got, err := program.Eval(context.Background(), vars); err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%s: got %v, %v", src, got, err)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/decls"
 	"cel.dev/cel-go/common/env"
+	"cel.dev/cel-go/common/functions"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
@@ -76,13 +77,19 @@ func (s Scope) costLimit() uint64 {
 	return callCostLimit
 }
 
-var environments = map[Scope]func() (*cel.Env, error){
-	Call:     sync.OnceValues(func() (*cel.Env, error) { return newEnvironment(Call) }),
-	Response: sync.OnceValues(func() (*cel.Env, error) { return newEnvironment(Response) }),
-	Filter:   sync.OnceValues(func() (*cel.Env, error) { return newEnvironment(Filter) }),
+// environment is all that compiling in one scope needs.
+type environment struct {
+	*cel.Env
+	guards []*functions.Overload
 }
 
-func (s Scope) environment() (*cel.Env, error) {
+var environments = map[Scope]func() (*environment, error){
+	Call:     sync.OnceValues(func() (*environment, error) { return newEnvironment(Call) }),
+	Response: sync.OnceValues(func() (*environment, error) { return newEnvironment(Response) }),
+	Filter:   sync.OnceValues(func() (*environment, error) { return newEnvironment(Filter) }),
+}
+
+func (s Scope) environment() (*environment, error) {
 	make, ok := environments[s]
 	if !ok {
 		return nil, fmt.Errorf("unknown scope %d", s)
@@ -90,7 +97,7 @@ func (s Scope) environment() (*cel.Env, error) {
 	return make()
 }
 
-func newEnvironment(s Scope) (*cel.Env, error) {
+func newEnvironment(s Scope) (*environment, error) {
 	options := []cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(env.NewLibrarySubset().AddExcludedFunctions(env.NewFunction(operators.In)))),
 		cel.FunctionDecls(tolerantIn()),
@@ -105,7 +112,12 @@ func newEnvironment(s Scope) (*cel.Env, error) {
 	for _, name := range scopeVariables[s] {
 		options = append(options, cel.Variable(name, cel.MapType(cel.StringType, cel.DynType)))
 	}
-	return cel.NewCustomEnv(options...)
+	env, err := cel.NewCustomEnv(options...)
+	if err != nil {
+		return nil, err
+	}
+	over, err := guards(env)
+	return &environment{Env: env, guards: over}, err
 }
 
 // tolerantIn is the operator "in" as the standard library has it, but null
