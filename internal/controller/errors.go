@@ -9,7 +9,10 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,7 +63,7 @@ func refusal(err error, verb, resource, name string) error {
 	case apierrors.IsForbidden(err):
 		return &problem{
 			condition: mcpv1.ConditionAvailable, reason: mcpv1.ReasonForbidden, again: retryProblem,
-			message: fmt.Sprintf("The operator may not %s %s (%s). Grant it by its ClusterRole, or see whether a quota or an admission policy refuses it: kubectl logs -n espalier-system deploy/espalier-controller-manager.", verb, resource, name),
+			message: fmt.Sprintf("The operator may not %s %s (%s). Grant it by its ClusterRole, or see whether a quota or an admission policy refuses it: kubectl logs -n espalier-system deploy/espalier-controller-manager.", refusedVerb(err, verb), resource, name),
 		}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{
@@ -72,12 +75,28 @@ func refusal(err error, verb, resource, name string) error {
 	}
 }
 
-// bounded cuts s to at most n bytes.
+// refusedVerb is the verb that RBAC refused: an apply needs patch, and create
+// as well where there is no such object.
+func refusedVerb(err error, verb string) string {
+	if m := cannot.FindStringSubmatch(err.Error()); m != nil {
+		return m[1]
+	}
+	return verb
+}
+
+var cannot = regexp.MustCompile(`" cannot ([a-z]+) resource "`)
+
+// bounded cuts s to at most n bytes and the dots that say so. It gives UTF-8
+// whatever s is: the API server would store other bytes than these, and each
+// pass would see a difference.
 func bounded(s string, n int) string {
 	if len(s) <= n {
-		return s
+		return strings.ToValidUTF8(s, "?")
 	}
-	return s[:n] + "..."
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return strings.ToValidUTF8(s[:n], "?") + "..."
 }
 
 // ignoreMissing drops errors that a condition of references tells already.

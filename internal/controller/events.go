@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 )
 
 // tellTransitions records an event for each condition of types whose status
@@ -21,11 +23,30 @@ func tellTransitions(recorder events.EventRecorder, obj runtime.Object, before, 
 		}
 		kind := corev1.EventTypeNormal
 		// Before the first verdict nothing was lost that could be warned of.
-		if is.Status == metav1.ConditionFalse && !(was == nil && meta.IsStatusConditionTrue(after, "Reconciling")) {
+		if is.Status == metav1.ConditionFalse && !(was == nil && meta.IsStatusConditionTrue(after, mcpv1.ConditionReconciling)) {
 			kind = corev1.EventTypeWarning
 		}
 		recorder.Eventf(obj, nil, kind, is.Reason, t, "%s", bounded(t+" is "+string(is.Status)+": "+is.Message, 1000))
 	}
+}
+
+// toldConditions are the conditions of a server whose transitions are told:
+// Ready, and what is wrong although Ready does not say so.
+func toldConditions(conditions []metav1.Condition) []string {
+	told := []string{mcpv1.ConditionReady}
+	ready := conditionVerdict(conditions, mcpv1.ConditionReady)
+	for _, t := range []string{mcpv1.ConditionResolvedRefs, mcpv1.ConditionAvailable} {
+		v := conditionVerdict(conditions, t)
+		if v.status == metav1.ConditionFalse && v.reason != ready.reason && !passing(v.reason) {
+			told = append(told, t)
+		}
+	}
+	return told
+}
+
+// passing: a state that every start and rollout goes through.
+func passing(reason string) bool {
+	return reason == mcpv1.ReasonStarting || reason == mcpv1.ReasonRollingOut || reason == mcpv1.ReasonNotReady
 }
 
 func conditionVerdict(conditions []metav1.Condition, t string) verdict {

@@ -121,7 +121,7 @@ func (r *MCPServerReconciler) writeStatus(ctx context.Context, s *serverScope, s
 		return fmt.Errorf("write status: %w", err)
 	}
 	r.metrics.statusWritten("MCPServer")
-	tellTransitions(r.Recorder, s.server, s.server.Status.Conditions, status.Conditions, mcpv1.ConditionReady)
+	tellTransitions(r.Recorder, s.server, s.server.Status.Conditions, status.Conditions, toldConditions(status.Conditions)...)
 	return nil
 }
 

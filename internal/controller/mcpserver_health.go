@@ -26,7 +26,12 @@ func healthyVerdict(s *serverScope, e *evaluation) verdict {
 	}
 	names, seen := targetsOf(s)
 	c := census(names, seen)
-	e.proved, e.pending = len(c.proved), len(c.pending) > 0
+	e.proved, e.refused, e.pending = len(c.proved), len(c.failing)+len(c.auth), len(c.pending) > 0
+	e.everProved = e.everProved || len(c.proved)+len(c.auth) > 0
+	e.endpointChanged = !s.sameEndpoint()
+	if len(c.auth) > 0 {
+		e.wantsAuth = seen[c.auth[0]]
+	}
 	if len(c.proved) > 0 {
 		first := c.proved[0]
 		e.representative, e.took = seen[first].Report, seen[first].LastProbe
@@ -36,19 +41,29 @@ func healthyVerdict(s *serverScope, e *evaluation) verdict {
 	case len(names) == 0:
 		return awaitedPods(s)
 	case len(c.failing) > 0:
-		return failingVerdict(s, c, names, seen)
+		return failingVerdict(s, e, c, names, seen)
 	case s.observation.Lagging:
 		return unknown(mcpv1.ReasonStale, "The last proof is too old to tell: the prober is behind. Read: the operator's log and espalier_probe_lag_seconds.")
-	case e.pending && wasKnown && present.reason != mcpv1.ReasonScaledToZero && present.reason != mcpv1.ReasonSuspended:
+	case e.pending && wasKnown && !nothingServed(present) && s.sameEndpoint():
 		return present
 	case e.pending:
 		return unknown(mcpv1.ReasonPending, "The first probe is awaited.")
 	case len(c.auth) > 0:
 		return unknown(mcpv1.ReasonAuthRequired, "The server speaks MCP and wants a credential, which the probe does not have: its tools are unknown. Give the probe one by spec.probe.headers.")
 	default:
-		e.everProved = true
 		return yes(mcpv1.ReasonProved, provedMessage(s, len(c.proved)))
 	}
+}
+
+// sameEndpoint reports whether what the status says is of the endpoint that is
+// probed now. What was proved of another one must not be held.
+func (s *serverScope) sameEndpoint() bool {
+	before := s.server.Status
+	if before.URL != "" && before.URL != resources.URL(s.server) {
+		return false
+	}
+	// The status has an External server's URL without its query.
+	return resources.HasPods(s.server) || before.ObservedGeneration == s.server.Generation
 }
 
 func provedMessage(s *serverScope, n int) string {
@@ -83,9 +98,9 @@ func census(names []string, seen []*prober.TargetObservation) counts {
 }
 
 // failingVerdict names the first failing replica and counts the others.
-func failingVerdict(s *serverScope, c counts, names []string, seen []*prober.TargetObservation) verdict {
+func failingVerdict(s *serverScope, e *evaluation, c counts, names []string, seen []*prober.TargetObservation) verdict {
 	first := c.failing[0]
-	if resources.HasPods(s.server) && neverConnected(c, seen) {
+	if resources.HasPods(s.server) && !e.everProved && neverConnected(c, seen) {
 		return unknown(mcpv1.ReasonProbeBlocked,
 			"No pod could be connected although the kubelet says that they are ready: a NetworkPolicy or a mesh keeps the operator out. Allow ingress from the operator's namespace to the pods' ports, or set spec.probe.via to Service.")
 	}
@@ -192,8 +207,24 @@ func (s *serverScope) syncHeld(traffic int) verdict {
 	}
 }
 
+// catalogTimeLeft is how long the pods still have to load the catalog.
+func (s *serverScope) catalogTimeLeft() time.Duration {
+	present, _ := held(s.server.Status.Conditions, mcpv1.ConditionSynced)
+	late := present.reason == mcpv1.ReasonCatalogNotLoaded || present.reason == mcpv1.ReasonListMismatch
+	if late && s.server.Status.CatalogDigest == s.set.Digest {
+		// It was over before, even when the operator does not remember.
+		return 0
+	}
+	grace := catalogGrace
+	if probeVia(s.server) == mcpv1.ProbeViaService {
+		// No pod is asked for its report; the next probe has to tell.
+		grace += time.Duration(probeInterval(s.server)+probeTimeout(s.server)) * time.Second
+	}
+	return grace - s.now.Sub(s.memory.since)
+}
+
 func (s *serverScope) notSynced(state syncState, pod, detail string) verdict {
-	left := catalogGrace - s.now.Sub(s.memory.since)
+	left := s.catalogTimeLeft()
 	switch {
 	case state == syncNotMounted:
 		return no(mcpv1.ReasonRolloutForCredentials, "A tool names a Secret or ConfigMap that the pods do not mount yet: they are being replaced, once.")

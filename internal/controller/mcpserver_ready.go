@@ -4,11 +4,14 @@
 package controller
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
 
@@ -22,14 +25,16 @@ func readyVerdict(s *serverScope, e *evaluation) (ready verdict, reconciling, st
 	switch {
 	case e.available.reason == mcpv1.ReasonForbidden:
 		return ready, nil, nil
+	case e.blocked != nil:
+		return ready, e.blocked.asTrue(), nil
 	case e.synced.reason == mcpv1.ReasonCatalogPending, e.synced.reason == mcpv1.ReasonRolloutForCredentials:
 		return ready, e.synced.asTrue(), nil
 	case e.available.reason == mcpv1.ReasonRollingOut, e.available.reason == mcpv1.ReasonStarting:
 		return ready, e.available.asTrue(), nil
-	case e.healthy.reason == mcpv1.ReasonPending && ready.status != metav1.ConditionTrue, e.synced.reason == mcpv1.ReasonPending:
+	case e.healthy.reason == mcpv1.ReasonPending && !e.noTraffic(s), e.healthy.status == metav1.ConditionTrue && e.synced.reason == mcpv1.ReasonPending:
 		v := yes(mcpv1.ReasonPending, "The first proof is awaited.")
 		return ready, &v, nil
-	case ready.status == metav1.ConditionFalse && !e.everProved:
+	case ready.status == metav1.ConditionFalse && !e.everProved && !authRejected(e):
 		// Within the start-up budget nothing is wrong yet.
 		v := yes(mcpv1.ReasonStarting, "The server has not been proved yet and has time to start.")
 		return ready, &v, nil
@@ -59,8 +64,8 @@ func stalledVerdict(s *serverScope, e *evaluation) *verdict {
 	if e.everProved || e.zero || usable(e) || e.healthy.reason == mcpv1.ReasonProbeBlocked || e.available.reason == mcpv1.ReasonForbidden {
 		return nil
 	}
-	if e.resolvedRefs.status == metav1.ConditionFalse && e.available.reason == mcpv1.ReasonContainerConfigInvalid {
-		// Pods start by themselves once the reference is there.
+	if e.blocked != nil || authRejected(e) {
+		// Another Secret helps, without a change of the object.
 		return nil
 	}
 	if left := startupLeft(s); left > 0 {
@@ -91,6 +96,35 @@ func startupLeft(s *serverScope) time.Duration {
 	return budget - s.now.Sub(s.memory.endpointSince)
 }
 
+// authRejected: the credential that was given is refused.
+func authRejected(e *evaluation) bool {
+	return e.healthy.reason == string(mcpprobe.AuthRejected)
+}
+
+// blockedVerdict tells the missing reference that keeps pods from starting, or
+// the probe from showing the credential that the spec gives it.
+func blockedVerdict(s *serverScope, e *evaluation) *verdict {
+	var refs []catalog.Ref
+	switch {
+	case e.zero:
+		return nil
+	case e.noTraffic(s):
+		refs = slices.Concat(envRefs(s.server), volumeRefs(s.server))
+	case e.healthy.reason == mcpv1.ReasonAuthRequired:
+		refs = probeRefs(s.server)
+	}
+	for _, ref := range catalog.SortRefs(refs) {
+		reason, message := s.refProblem(ref)
+		if reason == "" || (reason == mcpv1.ReasonForbidden && e.noTraffic(s)) {
+			// What the operator may not see may well be there for the kubelet.
+			continue
+		}
+		v := no(reason, message)
+		return &v
+	}
+	return nil
+}
+
 // usable: a client can use the server now.
 func usable(e *evaluation) bool {
 	return e.healthy.status == metav1.ConditionTrue || e.healthy.reason == mcpv1.ReasonAuthRequired
@@ -100,6 +134,9 @@ func usable(e *evaluation) bool {
 func readiness(s *serverScope, e *evaluation) verdict {
 	if e.zero {
 		return zeroVerdict(s, yes)
+	}
+	if e.blocked != nil {
+		return *e.blocked
 	}
 	present, wasKnown := held(s.server.Status.Conditions, mcpv1.ConditionReady)
 	switch {
@@ -141,8 +178,6 @@ func cause(e *evaluation) verdict {
 	switch {
 	case e.healthy.status == metav1.ConditionFalse:
 		return e.healthy
-	case e.resolvedRefs.status == metav1.ConditionFalse && e.available.reason == mcpv1.ReasonContainerConfigInvalid:
-		return e.resolvedRefs
 	case e.available.status == metav1.ConditionFalse && e.healthy.status != metav1.ConditionTrue:
 		return e.available
 	case e.healthy.status != metav1.ConditionTrue:

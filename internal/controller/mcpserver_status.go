@@ -81,8 +81,12 @@ func setAddress(s *serverScope, status *mcpv1.MCPServerStatus) {
 		}
 	}
 	status.CatalogDigest = ""
-	if s.set != nil {
+	switch {
+	case s.set != nil:
 		status.CatalogDigest = s.set.Digest
+	case resources.Fronted(s.server):
+		// It does not fit; the pods keep the one they have.
+		status.CatalogDigest = s.server.Status.CatalogDigest
 	}
 }
 
@@ -93,7 +97,7 @@ func setReplicas(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 	}
 	replicas, ready := 0, 0
 	for _, pod := range s.pods {
-		if pod.DeletionTimestamp == nil {
+		if pod.DeletionTimestamp == nil && !finished(pod) {
 			replicas++
 		}
 		if takesTraffic(pod) {
@@ -102,9 +106,9 @@ func setReplicas(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 	}
 	status.Replicas, status.ReadyReplicas = ptr.To(int32(replicas)), ptr.To(int32(ready)) //nolint:gosec // Numbers of pods fit.
 	// While a verdict on some replica is awaited the numbers are held, but
-	// they never exceed the replicas there are.
+	// they never exceed the replicas of which nothing else is known.
 	if e.pending && status.HealthyReplicas != nil {
-		status.HealthyReplicas = ptr.To(min(*status.HealthyReplicas, int32(ready))) //nolint:gosec // As above.
+		status.HealthyReplicas = ptr.To(max(min(*status.HealthyReplicas, int32(ready-e.refused)), int32(e.proved))) //nolint:gosec // As above.
 	} else {
 		status.HealthyReplicas = ptr.To(int32(e.proved)) //nolint:gosec // As above.
 	}
@@ -136,14 +140,22 @@ func setObserved(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 		status.PromptCount = count(report.PromptCount)
 		status.Tools, status.ToolsOmitted = observedTools(s, report)
 	}
+	if report == nil && e.wantsAuth != nil && status.LastProbe == nil {
+		// It evidently speaks MCP: from here on it has started once.
+		status.LastProbe = lastProbe(e.wantsAuth.Report, e.wantsAuth.LastProbe)
+	}
 	if report == nil {
 		return
 	}
 	before, after := s.server.Status.DeepCopy(), status.DeepCopy()
 	before.LastProbe, after.LastProbe = nil, nil
 	if status.LastProbe == nil || factsChanged(before, after) {
-		status.LastProbe = &mcpv1.LastProbe{Time: metav1.NewTime(took.Truncate(time.Second)), LatencyMilliseconds: ptr.To(report.Latency.Milliseconds())}
+		status.LastProbe = lastProbe(report, took)
 	}
+}
+
+func lastProbe(report *mcpprobe.Report, at time.Time) *mcpv1.LastProbe {
+	return &mcpv1.LastProbe{Time: metav1.NewTime(at.Truncate(time.Second)), LatencyMilliseconds: ptr.To(report.Latency.Milliseconds())}
 }
 
 // factsChanged reports whether what the probe told differs.
@@ -194,9 +206,17 @@ type evaluation struct {
 	zero bool
 	// pending: the verdict on some replica that takes traffic is awaited.
 	pending bool
-	// proved and inSync count replicas that take traffic.
-	proved, inSync int
-	// everProved: the server was proved at some time.
+	// proved, refused (a failure, or a credential is wanted) and inSync count
+	// replicas that take traffic.
+	proved, refused, inSync int
+	// wantsAuth is a target that wants a credential and was given none.
+	wantsAuth *prober.TargetObservation
+	// endpointChanged: what the status says is of another endpoint.
+	endpointChanged bool
+	// blocked is the missing reference without which no pod can start, or
+	// without which the probe has not the credential it was given.
+	blocked *verdict
+	// everProved: the server was proved at some time, or evidently speaks MCP.
 	everProved bool
 	// representative is the report that counts and names are taken from, and
 	// when it was made; nil when they are to be held.
@@ -216,9 +236,10 @@ func evaluate(s *serverScope) *evaluation {
 	e.available = availableVerdict(s, e)
 	e.healthy = healthyVerdict(s, e)
 	e.synced = syncedVerdict(s, e)
+	e.blocked = blockedVerdict(s, e)
 	e.ready, e.reconciling, e.stalled = readyVerdict(s, e)
-	e.forgetEntries = e.zero || (e.healthy.status == metav1.ConditionFalse && !e.pending) ||
-		e.healthy.reason == mcpv1.ReasonAuthRequired || e.noTraffic(s)
+	e.forgetEntries = e.zero || e.noTraffic(s) || e.healthy.reason == mcpv1.ReasonAuthRequired ||
+		(e.proved == 0 && (e.healthy.status == metav1.ConditionFalse || e.endpointChanged))
 	return e
 }
 
@@ -260,11 +281,11 @@ func resolvedRefsVerdict(s *serverScope) verdict {
 }
 
 func availableVerdict(s *serverScope, e *evaluation) verdict {
-	if !resources.HasPods(s.server) {
-		return yes(mcpv1.ReasonNotApplicable, "The server runs elsewhere.")
-	}
 	if p := s.problemOf(mcpv1.ConditionAvailable); p != nil {
 		return p.verdict()
+	}
+	if !resources.HasPods(s.server) {
+		return yes(mcpv1.ReasonNotApplicable, "The server runs elsewhere.")
 	}
 	if e.zero {
 		return zeroVerdict(s, yes)
@@ -275,13 +296,24 @@ func availableVerdict(s *serverScope, e *evaluation) verdict {
 		return no(t.reason, t.message)
 	case rollingOut(s) && !e.noTraffic(s):
 		return no(mcpv1.ReasonRollingOut, "Pods are being added or replaced; those that serve keep serving.")
-	case e.noTraffic(s) && e.everProved:
+	case e.noTraffic(s) && e.everProved && !startsAnew(s):
 		return no(mcpv1.ReasonNotReady, fmt.Sprintf("No pod is ready. Read: kubectl get pods -l %s=%s -n %s.", mcpv1.LabelServer, s.server.Name, s.server.Namespace))
 	case e.noTraffic(s):
 		return no(mcpv1.ReasonStarting, fmt.Sprintf("Pods start; they have spec.startupTimeoutSeconds (%d) for it.", resources.StartupSeconds(s.server)))
 	default:
 		return yes(mcpv1.ReasonAvailable, "The pods run.")
 	}
+}
+
+// startsAnew: there were no pods before, and those that come now still have
+// time to start.
+func startsAnew(s *serverScope) bool {
+	present, _ := held(s.server.Status.Conditions, mcpv1.ConditionAvailable)
+	switch present.reason {
+	case mcpv1.ReasonScaledToZero, mcpv1.ReasonSuspended, mcpv1.ReasonNotApplicable, mcpv1.ReasonStarting:
+		return len(s.pods) == 0 || startupLeft(s) > 0
+	}
+	return false
 }
 
 func zeroVerdict(s *serverScope, make func(reason, message string) verdict) verdict {

@@ -66,7 +66,7 @@ func (r *MCPToolReconciler) servers(ctx context.Context, tool *mcpv1.MCPTool) ([
 	exists := map[string]bool{}
 	for i := range list.Items {
 		server := &list.Items[i]
-		exists[server.Name] = true
+		exists[server.Name] = server.DeletionTimestamp == nil
 		if server.DeletionTimestamp == nil && catalog.Selects(tool, server) {
 			entry := toolOnServer{name: server.Name, exists: true}
 			if v, ok := known[server.Name]; ok && v.generation == tool.Generation {

@@ -86,7 +86,7 @@ func serverStatusOf(tool *mcpv1.MCPTool, present mcpv1.ToolServerStatus, name st
 	served := unknown(mcpv1.ReasonPending, "No replica that takes traffic has been asked yet.")
 	if v.served != nil {
 		served = *v.served
-	} else if c := meta.FindStatusCondition(present.Conditions, mcpv1.ConditionServed); c != nil && c.ObservedGeneration == tool.Generation && c.Reason != mcpv1.ReasonNotAccepted {
+	} else if c := meta.FindStatusCondition(present.Conditions, mcpv1.ConditionServed); c != nil && c.ObservedGeneration == tool.Generation && c.Reason != mcpv1.ReasonNotAccepted && !nothingServed(verdict{reason: c.Reason}) {
 		served = verdict{c.Status, c.Reason, c.Message}
 	}
 	setCondition(&entry.Conditions, mcpv1.ConditionServed, served, tool.Generation, now)

@@ -30,6 +30,11 @@ func takesTraffic(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && podCondition(pod, corev1.PodReady) == corev1.ConditionTrue
 }
 
+// finished: none of the pod's containers will run again.
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
 func restarts(pod *corev1.Pod) int {
 	n := 0
 	for _, c := range pod.Status.ContainerStatuses {
@@ -55,7 +60,9 @@ type trouble struct {
 func podsTrouble(s *serverScope) *trouble {
 	var worst *trouble
 	for _, pod := range s.pods {
-		if pod.DeletionTimestamp != nil || takesTraffic(pod) {
+		if pod.DeletionTimestamp != nil || takesTraffic(pod) || (finished(pod) && !rollingOut(s)) {
+			// One that was evicted, say, stays as an object after another took
+			// its place.
 			continue
 		}
 		if t := podTrouble(s, pod); t != nil && (worst == nil || t.rank < worst.rank) {

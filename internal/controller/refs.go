@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,7 +88,24 @@ func (s *serverScope) envDigest() string {
 	if len(refs) == 0 {
 		return ""
 	}
+	if s.deployment != nil && slices.ContainsFunc(refs, s.valueUnknown) {
+		// A Secret that is deleted under running pods is no reason to replace
+		// them by pods that cannot start.
+		if present := s.deployment.Spec.Template.Annotations[mcpv1.AnnotationEnv]; present != "" {
+			return present
+		}
+	}
 	return resources.Hash(s.versions(refs))
+}
+
+// valueUnknown: what ref names cannot be read, or is not there although it is
+// needed.
+func (s *serverScope) valueUnknown(ref catalog.Ref) bool {
+	state := s.refs[references.ID{Kind: ref.Kind, Namespace: s.key.Namespace, Name: ref.Name}]
+	if state.Forbidden {
+		return true
+	}
+	return !ref.Optional && (!state.Found || (ref.Key != "" && !state.Has(ref.Key)))
 }
 
 // versions are the keyed digests of the values that refs name, in order.
@@ -124,7 +142,7 @@ func (s *serverScope) refProblem(ref catalog.Ref) (reason, message string) {
 	secret := ref.Kind == catalog.RefSecret
 	switch {
 	case state.Forbidden:
-		return mcpv1.ReasonForbidden, fmt.Sprintf("The operator may not get %ss in namespace %s. Grant it by its ClusterRole.", ref.Kind, s.key.Namespace)
+		return mcpv1.ReasonForbidden, fmt.Sprintf("The operator may not get %ss (%s) in namespace %s. Grant it by its ClusterRole.", strings.ToLower(string(ref.Kind)), ref.Name, s.key.Namespace)
 	case !state.Found && secret:
 		return mcpv1.ReasonSecretNotFound, fmt.Sprintf("Secret %s does not exist. Create it in namespace %s.", ref.Name, s.key.Namespace)
 	case !state.Found:
@@ -154,9 +172,11 @@ func (r *MCPServerReconciler) readValues(ctx context.Context, namespace string, 
 		} else {
 			var cm corev1.ConfigMap
 			err = r.APIReader.Get(ctx, name, &cm)
-			var text string
-			text, ok = cm.Data[ref.Key]
-			value = []byte(text)
+			if value, ok = cm.BinaryData[ref.Key]; !ok {
+				var text string
+				text, ok = cm.Data[ref.Key]
+				value = []byte(text)
+			}
 		}
 		if err := ignoreMissing(err); err != nil {
 			return nil, err

@@ -260,13 +260,20 @@ func (w *Watcher) look(ctx context.Context, id ID) (State, error) {
 	if state, done, err := judge(err); done {
 		return state, err
 	}
-	w.mu.Lock()
-	e := w.entries[id]
-	w.mu.Unlock()
-	if e != nil && e.state.Found && e.state.Version == meta.ResourceVersion {
-		return e.state, nil
+	if known := w.known(id); known.Found && known.Version == meta.ResourceVersion {
+		return known, nil
 	}
 	return w.read(ctx, id)
+}
+
+// known is what was read of id last.
+func (w *Watcher) known(id ID) State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e := w.entries[id]; e != nil {
+		return e.state
+	}
+	return State{}
 }
 
 func (w *Watcher) read(ctx context.Context, id ID) (State, error) {
