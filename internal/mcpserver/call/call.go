@@ -46,7 +46,7 @@ type Result struct {
 }
 
 // Handler runs calls of one tool. It stops soon after ctx ends. An error is
-// shown to the caller as an isError result; a *Failure says why in a word.
+// shown to the caller as an isError result; a *Error says why in a word.
 type Handler interface {
 	Call(ctx context.Context, c *Call) (*Result, error)
 }
@@ -71,13 +71,13 @@ func Chain(f Func, middleware ...Middleware) Func {
 // Reason says in a word why the server could not give a tool's own answer.
 type Reason string
 
-// Reasons of a Failure.
+// Reasons of a Error.
 const (
 	NoExecutor        Reason = "NoExecutor"
 	InvalidArguments  Reason = "InvalidArguments"
 	InvalidResult     Reason = "InvalidResult"
 	ExpressionFailed  Reason = "ExpressionFailed"
-	CredentialMissing Reason = "CredentialMissing"
+	CredentialMissing Reason = "CredentialMissing" //nolint:gosec // a word, no credential
 	BackendFailed     Reason = "BackendFailed"
 	BackendTimeout    Reason = "BackendTimeout"
 	ResultTooLarge    Reason = "ResultTooLarge"
@@ -90,8 +90,8 @@ const (
 	Internal          Reason = "Internal"
 )
 
-// Failure is an error that a model and a program can read.
-type Failure struct {
+// Error is a failure that a model and a program can read.
+type Error struct {
 	Reason Reason
 	// Message is shown to the caller: no credential, no address, bounded.
 	Message string
@@ -99,17 +99,17 @@ type Failure struct {
 	Cause error
 }
 
-func (f *Failure) Error() string { return f.Message }
+func (f *Error) Error() string { return f.Message }
 
 // Because notes what the log should say of f.
-func (f *Failure) Because(cause error) *Failure {
+func (f *Error) Because(cause error) *Error {
 	f.Cause = cause
 	return f
 }
 
-// Fail makes a Failure.
-func Fail(reason Reason, format string, args ...any) *Failure {
-	return &Failure{Reason: reason, Message: fmt.Sprintf(format, args...)}
+// Fail makes a Error.
+func Fail(reason Reason, format string, args ...any) *Error {
+	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
 // Causes with which a call's context ends.

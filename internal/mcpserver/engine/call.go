@@ -107,7 +107,7 @@ func run(ctx context.Context, tool *registry.Tool, c *call.Call) (*call.Result, 
 }
 
 // classify gives the failure to show, nil when the tool's own answer stands.
-func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result, err error) *call.Failure {
+func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result, err error) *call.Error {
 	if err == nil {
 		if size := int64(len(result.Content) + len(result.Structured)); size > c.MaxBytes {
 			return call.Fail(call.ResultTooLarge, "the result is larger than %d bytes", c.MaxBytes)
@@ -115,7 +115,7 @@ func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result
 		return nil
 	}
 	cause := context.Cause(ctx)
-	var failure *call.Failure
+	var failure *call.Error
 	switch {
 	case errors.Is(cause, call.ErrWithdrawn):
 		return call.Fail(call.Withdrawn, "the tool was withdrawn while it ran")
@@ -131,7 +131,7 @@ func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result
 
 // note counts and logs a call. Arguments, results and credentials never reach
 // the log.
-func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, failure *call.Failure, took time.Duration) {
+func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, failure *call.Error, took time.Duration) {
 	outcome := outcomeOK
 	switch {
 	case failure != nil:
@@ -155,7 +155,7 @@ func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, fa
 }
 
 // appendCallResult writes the answer of tools/call.
-func (e *Engine) appendCallResult(r *Request, result *call.Result, failure *call.Failure) []byte {
+func (e *Engine) appendCallResult(r *Request, result *call.Result, failure *call.Error) []byte {
 	out := wire.AppendResultHead(r.Out, r.Message.ID)
 	out = append(out, '{')
 	if r.Era == Modern {
@@ -186,7 +186,7 @@ func (e *Engine) appendCallResult(r *Request, result *call.Result, failure *call
 	return append(out, "}}"...)
 }
 
-func appendCallMeta(out []byte, r *Request, failure *call.Failure) []byte {
+func appendCallMeta(out []byte, r *Request, failure *call.Error) []byte {
 	if r.Era == Modern {
 		out = append(out, `,"_meta":{"`+mcp.MetaServerInfo+`":`...)
 		out = append(out, r.Snapshot.ServerInfo...)

@@ -174,7 +174,7 @@ func checkRedirect(request *http.Request, via []*http.Request, bound bool) error
 			kept.Set(name, v)
 		}
 	}
-	request.Header = kept
+	request.Header = kept //nolint:gosec // less than was there, nothing that tells of us
 	request.URL.User = nil
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/schema"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
+	"github.com/espalier-dev/espalier/internal/urltemplate"
 )
 
 // defaultTimeout of one attempt where the declaration gives none.
@@ -32,7 +33,7 @@ type httpHandler struct {
 	factory *Factory
 	tool    string
 	method  string
-	target  *target
+	target  *urltemplate.Template
 	// path holds the values of placeholders that are not simply arguments.
 	path    map[string]*value
 	query   []value
@@ -68,7 +69,7 @@ func (f *Factory) newHTTP(tool *serverconfig.Tool, input *schema.Schema) (*httpH
 		h.retries = 0
 	}
 	var err error
-	if h.target, err = parseTarget(d.URL); err != nil {
+	if h.target, err = urltemplate.Parse(d.URL); err != nil {
 		return nil, err
 	}
 	if err := h.compileParts(d); err != nil {
@@ -113,7 +114,7 @@ func (h *httpHandler) compileParts(d *serverconfig.HTTP) error {
 }
 
 func (h *httpHandler) compilePath(declared []serverconfig.Value) error {
-	names := h.target.placeholders()
+	names := h.target.Placeholders()
 	values, err := compileValues("path", declared, expression.Scalar)
 	if err != nil {
 		return err

@@ -397,7 +397,7 @@ func TestFailuresNameNoAddress(t *testing.T) {
 		h.Query, h.QuerySet = []serverconfig.Value{{Name: "token", File: "secrets/s/k"}}, true
 	}))
 	_, err := tool.call(context.Background(), `{}`)
-	var failure *call.Failure
+	var failure *call.Error
 	if !errors.As(err, &failure) || failure.Reason != call.BackendFailed {
 		t.Fatalf("got %v", err)
 	}

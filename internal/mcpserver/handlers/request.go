@@ -62,14 +62,15 @@ func (h *httpHandler) prepare(ctx context.Context, c *call.Call) (*prepared, err
 		return nil, err
 	}
 	p := &prepared{header: http.Header{}}
-	p.url, err = h.target.build(func(name string) (string, error) { return h.segment(ctx, c, vars, name) }, query)
+	p.url, err = h.target.Fill(func(name string) (string, error) { return h.segment(ctx, c, vars, name) }, query)
+	if err != nil {
+		return nil, argumentFailure(err)
+	}
+	body, mediaType, err := h.buildBody(ctx, c, vars)
 	if err != nil {
 		return nil, err
 	}
-	mediaType := ""
-	if p.body, mediaType, err = h.buildBody(ctx, c, vars); err != nil {
-		return nil, err
-	}
+	p.body = body
 	if int64(len(p.body)) > c.MaxBytes {
 		return nil, call.Fail(call.InvalidArguments, "the request to the backend is larger than %d bytes", c.MaxBytes)
 	}
@@ -79,6 +80,16 @@ func (h *httpHandler) prepare(ctx context.Context, c *call.Call) (*prepared, err
 		p.header.Set("Content-Type", mediaType)
 	}
 	return p, h.setHeaders(ctx, vars, p.header)
+}
+
+// argumentFailure gives an error that has no reason yet the one of arguments
+// that do not fit.
+func argumentFailure(err error) error {
+	var failure *call.Error
+	if errors.As(err, &failure) {
+		return err
+	}
+	return call.Fail(call.InvalidArguments, "%s", err.Error())
 }
 
 func (h *httpHandler) setHeaders(ctx context.Context, vars map[string]any, header http.Header) error {
@@ -165,7 +176,7 @@ func (h *httpHandler) buildQuery(ctx context.Context, c *call.Call, vars map[str
 // expect refuses an argument that nobody declared: mapped by default it would
 // become a query pair or a key of the body of the caller's own making.
 func (h *httpHandler) expect(name string) error {
-	if !h.input.Expects(name) || h.target.fixedKeys[name] {
+	if !h.input.Expects(name) || h.target.HasQuery(name) {
 		return call.Fail(call.InvalidArguments, "argument %.60q is not one of this tool's", name)
 	}
 	return nil

@@ -57,7 +57,7 @@ func (h *httpHandler) send(ctx context.Context, client *http.Client, p *prepared
 			return got, nil
 		}
 		// Half of the wait is chance, so that callers do not return at once.
-		wait := time.NewTimer(backoff/2 + rand.N(backoff/2))
+		wait := time.NewTimer(backoff/2 + rand.N(backoff/2)) //nolint:gosec // jitter, no secret
 		select {
 		case <-wait.C:
 		case <-ctx.Done():
@@ -69,7 +69,7 @@ func (h *httpHandler) send(ctx context.Context, client *http.Client, p *prepared
 }
 
 func worthRetry(err error) bool {
-	var failure *call.Failure
+	var failure *call.Error
 	return errors.As(err, &failure) && (failure.Reason == call.BackendFailed || failure.Reason == call.BackendTimeout)
 }
 
@@ -90,7 +90,7 @@ func (h *httpHandler) attempt(ctx context.Context, client *http.Client, p *prepa
 	if err != nil {
 		return nil, h.transportFailure(ctx, err)
 	}
-	defer response.Body.Close() //nolint:errcheck // read to its end, or given up
+	defer response.Body.Close()
 	if response.StatusCode >= http.StatusBadRequest && h.result.isError == nil {
 		limit = maxErrorBody
 		raw, _ := io.ReadAll(io.LimitReader(response.Body, limit))
@@ -113,7 +113,7 @@ func (h *httpHandler) transportFailure(ctx context.Context, err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	var failure *call.Failure
+	var failure *call.Error
 	if errors.As(err, &failure) {
 		return failure
 	}

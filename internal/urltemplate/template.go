@@ -1,7 +1,11 @@
 // Copyright 2026 The Espalier Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package handlers
+// Package urltemplate fills the {placeholders} of a declared URL. Values fill
+// single segments of its path and nothing else: scheme, host, the number of
+// segments and the query of the URL itself are the declaration's. The operator
+// parses a template to accept it, the shared server parses it again to use it.
+package urltemplate
 
 import (
 	"errors"
@@ -10,18 +14,14 @@ import (
 	"path"
 	"regexp"
 	"strings"
-
-	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 )
 
-// target is a compiled URL. Arguments fill single segments of its path and
-// nothing else: scheme, host and the number of segments are the declaration's.
-type target struct {
+// Template is a parsed URL. It is immutable.
+type Template struct {
 	scheme, host string
 	segments     [][]piece
-	// fixed is the query that the URL itself carries.
-	fixed     string
-	fixedKeys map[string]bool
+	query        string
+	queryKeys    map[string]bool
 }
 
 // piece of a path segment: a literal, or the name of a placeholder.
@@ -34,8 +34,8 @@ var placeholderPattern = regexp.MustCompile(`\{([^{}/]*)\}`)
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// parseTarget takes a URL apart. Only its path may hold {placeholders}.
-func parseTarget(raw string) (*target, error) {
+// Parse takes a URL apart. Only its path may hold {placeholders}.
+func Parse(raw string) (*Template, error) {
 	plain := placeholderPattern.ReplaceAllString(raw, "x")
 	u, err := url.Parse(plain)
 	if err != nil {
@@ -60,13 +60,13 @@ func parseTarget(raw string) (*target, error) {
 	if strings.ContainsAny(query, "{}") {
 		return nil, errors.New("placeholders may stand only in the path of the url: name query values in query")
 	}
-	t := &target{scheme: u.Scheme, host: u.Host, fixed: query, fixedKeys: map[string]bool{}}
+	t := &Template{scheme: u.Scheme, host: u.Host, query: query, queryKeys: map[string]bool{}}
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return nil, errors.New("the query of the url cannot be parsed")
 	}
 	for key := range values {
-		t.fixedKeys[key] = true
+		t.queryKeys[key] = true
 	}
 	return t, t.parsePath(pathPart)
 }
@@ -79,7 +79,7 @@ func cutAny(s, characters string) (before, after string) {
 	return s, ""
 }
 
-func (t *target) parsePath(raw string) error {
+func (t *Template) parsePath(raw string) error {
 	if raw == "" {
 		raw = "/"
 	}
@@ -125,8 +125,11 @@ func isDots(segment string) bool {
 	return err != nil || decoded == "." || decoded == ".."
 }
 
-// placeholders gives the names in the path.
-func (t *target) placeholders() map[string]bool {
+// HasQuery reports whether the URL itself gives a query value of that name.
+func (t *Template) HasQuery(name string) bool { return t.queryKeys[name] }
+
+// Placeholders gives the names in the path.
+func (t *Template) Placeholders() map[string]bool {
 	names := map[string]bool{}
 	for _, segment := range t.segments {
 		for _, p := range segment {
@@ -138,49 +141,64 @@ func (t *target) placeholders() map[string]bool {
 	return names
 }
 
-// maxURL is the longest URL that is sent, in bytes.
-const maxURL = 32 << 10
+// MaxURL is the longest URL that Fill makes, in bytes.
+const MaxURL = 32 << 10
 
-// build fills the path and joins the query. It refuses whatever would make
-// another path of it than the one declared.
-func (t *target) build(value func(name string) (string, error), query string) (*url.URL, error) {
-	var b strings.Builder
+// Fill puts the values of placeholders into the path, each as one segment or a
+// part of one, percent-encoded, and appends query, which is encoded already.
+// It refuses whatever would make another path of it than the one declared; the
+// error is fit for who gave the values. An error of value is returned as it is.
+func (t *Template) Fill(value func(name string) (string, error), query string) (*url.URL, error) {
+	var path strings.Builder
 	for _, segment := range t.segments {
-		b.WriteByte('/')
-		start := b.Len()
-		filled := false
-		for _, p := range segment {
-			if p.placeholder == "" {
-				b.WriteString(p.literal)
-				continue
-			}
-			filled = true
-			text, err := value(p.placeholder)
-			if err != nil {
-				return nil, err
-			}
-			if err := checkSegmentValue(p.placeholder, text); err != nil {
-				return nil, err
-			}
-			b.WriteString(url.PathEscape(text))
+		filled, err := fillSegment(segment, value)
+		if err != nil {
+			return nil, err
 		}
-		if filled && isDots(b.String()[start:]) {
-			return nil, call.Fail(call.InvalidArguments, "the arguments make a . or .. segment of the path")
-		}
+		path.WriteByte('/')
+		path.WriteString(filled)
 	}
-	escaped := b.String()
-	full := t.scheme + "://" + t.host + escaped
-	if joined := joinQuery(t.fixed, query); joined != "" {
+	full := t.scheme + "://" + t.host + path.String()
+	if joined := joinQuery(t.query, query); joined != "" {
 		full += "?" + joined
 	}
-	if len(full) > maxURL {
-		return nil, call.Fail(call.InvalidArguments, "the arguments make a URL of more than %d bytes", maxURL)
+	if len(full) > MaxURL {
+		return nil, fmt.Errorf("the arguments make a URL of more than %d bytes", MaxURL)
 	}
 	u, err := url.Parse(full)
-	if err != nil || u.Scheme != t.scheme || u.Host != t.host || u.User != nil || u.Fragment != "" || u.EscapedPath() != escaped {
-		return nil, call.Fail(call.InvalidArguments, "the arguments do not fit into the URL")
+	if err != nil || !t.keeps(u, path.String()) {
+		return nil, errors.New("the arguments do not fit into the URL")
 	}
 	return u, nil
+}
+
+// keeps checks after the fact what the encoding has ensured.
+func (t *Template) keeps(u *url.URL, path string) bool {
+	return u.Scheme == t.scheme && u.Host == t.host && u.User == nil && u.Fragment == "" && u.EscapedPath() == path
+}
+
+func fillSegment(segment []piece, value func(string) (string, error)) (string, error) {
+	var b strings.Builder
+	filled := false
+	for _, p := range segment {
+		if p.placeholder == "" {
+			b.WriteString(p.literal)
+			continue
+		}
+		filled = true
+		text, err := value(p.placeholder)
+		if err != nil {
+			return "", err
+		}
+		if err := checkSegmentValue(p.placeholder, text); err != nil {
+			return "", err
+		}
+		b.WriteString(url.PathEscape(text))
+	}
+	if filled && isDots(b.String()) {
+		return "", errors.New("the arguments make a . or .. segment of the path")
+	}
+	return b.String(), nil
 }
 
 func joinQuery(fixed, more string) string {
@@ -195,17 +213,17 @@ func joinQuery(fixed, more string) string {
 // resolve "..", and some decode twice.
 func checkSegmentValue(name, text string) error {
 	if text == "" {
-		return call.Fail(call.InvalidArguments, "argument %q is empty, it stands in the path", name)
+		return fmt.Errorf("argument %q is empty, it stands in the path", name)
 	}
 	decoded := text
 	for range 3 {
 		for part := range strings.FieldsFuncSeq(decoded, func(r rune) bool { return r == '/' || r == '\\' }) {
 			if part == "." || part == ".." {
-				return call.Fail(call.InvalidArguments, "argument %q holds a . or .. segment, it stands in the path", name)
+				return fmt.Errorf("argument %q holds a . or .. segment, it stands in the path", name)
 			}
 		}
 		if strings.ContainsFunc(decoded, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return call.Fail(call.InvalidArguments, "argument %q holds a control character, it stands in the path", name)
+			return fmt.Errorf("argument %q holds a control character, it stands in the path", name)
 		}
 		next, err := url.PathUnescape(decoded)
 		if err != nil || next == decoded {
@@ -214,7 +232,7 @@ func checkSegmentValue(name, text string) error {
 		decoded = next
 	}
 	if path.Clean("/"+text) == "/" {
-		return call.Fail(call.InvalidArguments, "argument %q is empty, it stands in the path", name)
+		return fmt.Errorf("argument %q is empty, it stands in the path", name)
 	}
 	return nil
 }
