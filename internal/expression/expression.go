@@ -63,6 +63,25 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
+// shape is one sort of value.
+type shape int
+
+const (
+	aString shape = 1 << iota
+	aBool
+	aNumber // or null
+	someBytes
+	aMap
+)
+
+var kindShapes = [...]shape{
+	Any: -1, String: aString, Bool: aBool, Scalar: aString | aBool | aNumber,
+	ScalarOrList: aString | aBool | aNumber, StringOrBytes: aString | someBytes, Map: aMap,
+}
+
+// has reports whether a value of that shape, no list, is of the kind.
+func (k Kind) has(s shape) bool { return kindShapes[k]&s != 0 }
+
 // Program is a compiled expression.
 type Program struct {
 	program cel.Program
@@ -147,27 +166,27 @@ func admits(want Kind, t *types.Type) bool {
 	if want == Any {
 		return true
 	}
+	// An optional gives its value, or null.
 	if t.Kind() == types.OpaqueKind && t.TypeName() == "optional_type" && len(t.Parameters()) == 1 {
 		return admits(want, t.Parameters()[0])
 	}
 	switch t.Kind() {
 	case types.DynKind, types.AnyKind, types.TypeParamKind:
 		return true
-	case types.StringKind:
-		return want == String || want == StringOrBytes || want == Scalar || want == ScalarOrList
-	case types.BoolKind:
-		return want == Bool || want == Scalar || want == ScalarOrList
-	case types.IntKind, types.UintKind, types.DoubleKind, types.NullTypeKind:
-		return want == Scalar || want == ScalarOrList
-	case types.BytesKind:
-		return want == StringOrBytes
-	case types.MapKind:
-		return want == Map
 	case types.ListKind:
 		return want == ScalarOrList && (len(t.Parameters()) == 0 || admits(Scalar, t.Parameters()[0]))
-	default:
-		return false
+	case types.StringKind:
+		return want.has(aString)
+	case types.BoolKind:
+		return want.has(aBool)
+	case types.IntKind, types.UintKind, types.DoubleKind, types.NullTypeKind:
+		return want.has(aNumber)
+	case types.BytesKind:
+		return want.has(someBytes)
+	case types.MapKind:
+		return want.has(aMap)
 	}
+	return false
 }
 
 // checkFields refuses a misspelt field of a variable whose fields are known

@@ -4,8 +4,6 @@
 package expression
 
 import (
-	"reflect"
-
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
@@ -43,22 +41,26 @@ func (p Principal) Var() any {
 // traits.Mapper: CEL asks an Indexer for presence and for the value apart,
 // while a Mapper's Find answers both at once.
 type lenientMap struct {
+	mapWithoutFind
 	inner traits.Mapper
 }
 
-func newLenientMap(m map[string]any) *lenientMap {
-	return &lenientMap{inner: types.NewStringInterfaceMap(types.DefaultTypeAdapter, m)}
+type mapWithoutFind interface {
+	ref.Val
+	traits.Container
+	traits.Iterable
+	traits.Sizer
 }
 
-func (m *lenientMap) ConvertToNative(t reflect.Type) (any, error) { return m.inner.ConvertToNative(t) }
-func (m *lenientMap) ConvertToType(t ref.Type) ref.Val            { return m.inner.ConvertToType(t) }
-func (m *lenientMap) Type() ref.Type                              { return types.MapType }
-func (m *lenientMap) Value() any                                  { return m.inner.Value() }
-func (m *lenientMap) Contains(key ref.Val) ref.Val                { return m.inner.Contains(key) }
-func (m *lenientMap) IsSet(key ref.Val) ref.Val                   { return m.inner.Contains(key) }
-func (m *lenientMap) Iterator() traits.Iterator                   { return m.inner.Iterator() }
-func (m *lenientMap) Size() ref.Val                               { return m.inner.Size() }
+func newLenientMap(m map[string]any) *lenientMap {
+	inner := types.NewStringInterfaceMap(types.DefaultTypeAdapter, m)
+	return &lenientMap{mapWithoutFind: inner, inner: inner}
+}
 
+// IsSet implements traits.FieldTester: what has() asks.
+func (m *lenientMap) IsSet(key ref.Val) ref.Val { return m.inner.Contains(key) }
+
+// Equal implements ref.Val.
 func (m *lenientMap) Equal(other ref.Val) ref.Val {
 	if o, ok := other.(*lenientMap); ok {
 		other = o.inner
@@ -66,6 +68,7 @@ func (m *lenientMap) Equal(other ref.Val) ref.Val {
 	return m.inner.Equal(other)
 }
 
+// Get implements traits.Indexer.
 func (m *lenientMap) Get(key ref.Val) ref.Val {
 	value, found := m.inner.Find(key)
 	if !found {

@@ -90,11 +90,11 @@ var environments = map[Scope]func() (*environment, error){
 }
 
 func (s Scope) environment() (*environment, error) {
-	make, ok := environments[s]
+	prepare, ok := environments[s]
 	if !ok {
 		return nil, fmt.Errorf("unknown scope %d", s)
 	}
-	return make()
+	return prepare()
 }
 
 func newEnvironment(s Scope) (*environment, error) {

@@ -27,10 +27,10 @@ const (
 
 // converter gives CEL values as plain Go values that JSON can hold.
 type converter struct {
-	elements, bytes int
+	elements, bytes uint64
 }
 
-func (c *converter) spend(elements, bytes int) error {
+func (c *converter) spend(elements, bytes uint64) error {
 	c.elements += elements
 	c.bytes += bytes
 	if c.elements > maxElements || c.bytes > maxResultBytes {
@@ -40,12 +40,29 @@ func (c *converter) spend(elements, bytes int) error {
 }
 
 func (c *converter) toNative(v ref.Val, depth int) (any, error) {
-	if err := c.spend(1, int(textSize(v))); err != nil {
+	if err := c.spend(1, textSize(v)); err != nil {
 		return nil, err
 	}
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the result is nested deeper than %d", maxDepth)
 	}
+	switch v := v.(type) {
+	case *types.Optional:
+		if !v.HasValue() {
+			return nil, nil
+		}
+		return c.toNative(v.GetValue(), depth)
+	case *lenientMap:
+		return c.toNative(v.inner, depth)
+	case traits.Mapper:
+		return c.mapToNative(v, depth)
+	case traits.Lister:
+		return c.listToNative(v, depth)
+	}
+	return scalarToNative(v)
+}
+
+func scalarToNative(v ref.Val) (any, error) {
 	switch v := v.(type) {
 	case types.Null:
 		return nil, nil
@@ -65,23 +82,11 @@ func (c *converter) toNative(v ref.Val, depth int) (any, error) {
 	case types.Bytes:
 		return []byte(v), nil
 	case types.Timestamp:
-		return v.Time.UTC().Format(time.RFC3339Nano), nil
+		return v.UTC().Format(time.RFC3339Nano), nil
 	case types.Duration:
 		return v.ConvertToType(types.StringType).Value(), nil
-	case *types.Optional:
-		if !v.HasValue() {
-			return nil, nil
-		}
-		return c.toNative(v.GetValue(), depth)
-	case *lenientMap:
-		return c.toNative(v.inner, depth)
-	case traits.Mapper:
-		return c.mapToNative(v, depth)
-	case traits.Lister:
-		return c.listToNative(v, depth)
-	default:
-		return nil, fmt.Errorf("the result holds a value of type %s, which JSON has not", v.Type().TypeName())
 	}
+	return nil, fmt.Errorf("the result holds a value of type %s, which JSON has not", v.Type().TypeName())
 }
 
 func (c *converter) listToNative(list traits.Lister, depth int) (any, error) {
@@ -121,21 +126,20 @@ func (c *converter) mapToNative(m traits.Mapper, depth int) (any, error) {
 // isKind reports whether a plain value is of the wanted kind.
 func isKind(want Kind, value any) bool {
 	switch value := value.(type) {
-	case string:
-		return want != Bool && want != Map
-	case bool:
-		return want == Any || want == Bool || want == Scalar || want == ScalarOrList
-	case nil, int64, uint64, float64:
-		return want == Any || want == Scalar || want == ScalarOrList
-	case []byte:
-		return want == Any || want == StringOrBytes
-	case map[string]any:
-		return want == Any || want == Map
 	case []any:
 		return want == Any || want == ScalarOrList && allScalar(value)
-	default:
-		return false
+	case string:
+		return want.has(aString)
+	case bool:
+		return want.has(aBool)
+	case nil, int64, uint64, float64:
+		return want.has(aNumber)
+	case []byte:
+		return want.has(someBytes)
+	case map[string]any:
+		return want.has(aMap)
 	}
+	return false
 }
 
 func allScalar(list []any) bool {

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -61,7 +62,7 @@ func (f *fixture) async(r *http.Request) <-chan answer {
 			out <- answer{body: err.Error()}
 			return
 		}
-		defer response.Body.Close() //nolint:errcheck // read to its end
+		defer response.Body.Close()
 		body, _ := io.ReadAll(response.Body)
 		out <- answer{response.StatusCode, response.Header, string(body)}
 	}()
@@ -148,15 +149,24 @@ func events(t *testing.T, body io.Reader) <-chan map[string]any {
 	return out
 }
 
-func (f *fixture) listen(id, filter string) (*http.Response, <-chan map[string]any) {
+// listener is an open stream.
+type listener struct {
+	status int
+	header http.Header
+	events <-chan map[string]any
+	close  func()
+}
+
+func (f *fixture) listen(id, filter string) listener {
 	f.t.Helper()
 	r := f.post(`{"jsonrpc":"2.0","id":` + id + `,"method":"subscriptions/listen","params":{"notifications":` + filter + `,` + modernMeta + `}}`)
 	r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
 	r.Header.Set("Mcp-Method", "subscriptions/listen")
 	response, err := f.client.Do(r)
 	must(f.t, err)
-	f.t.Cleanup(func() { _ = response.Body.Close() })
-	return response, events(f.t.(*testing.T), response.Body)
+	closed := func() { _ = response.Body.Close() }
+	f.t.Cleanup(closed)
+	return listener{response.StatusCode, response.Header, events(f.t.(*testing.T), response.Body), closed}
 }
 
 func next(t *testing.T, events <-chan map[string]any) map[string]any {
@@ -185,11 +195,11 @@ func subscription(m map[string]any) any {
 
 func TestListen(t *testing.T) {
 	f := start(t, config(tool("a", nil)))
-	response, stream := f.listen(`"sub"`, `{"toolsListChanged":true,"promptsListChanged":true}`)
-	if response.Header.Get("Content-Type") != "text/event-stream" || response.Header.Get("X-Accel-Buffering") != "no" {
-		t.Errorf("headers %v", response.Header)
+	listening := f.listen(`"sub"`, `{"toolsListChanged":true,"promptsListChanged":true}`)
+	if listening.header.Get("Content-Type") != "text/event-stream" || listening.header.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("headers %v", listening.header)
 	}
-	_, deaf := f.listen(`2`, `{}`)
+	stream, deaf := listening.events, f.listen(`2`, `{}`).events
 	first := next(t, stream)
 	params, _ := first["params"].(map[string]any)
 	if got := fmt.Sprint(params["notifications"]); first["method"] != mcp.NotificationAcknowledged || got != "map[toolsListChanged:true]" || subscription(first) != "sub" {
@@ -260,17 +270,16 @@ func TestLimits(t *testing.T) {
 		c := config(tool("ping", nil))
 		c.Limits.Streams = 1
 		f := start(t, c)
-		response, stream := f.listen("1", `{"toolsListChanged":true}`)
-		next(t, stream)
-		refused, _ := f.listen("2", `{}`)
-		if refused.StatusCode != http.StatusTooManyRequests {
-			t.Errorf("got %d", refused.StatusCode)
+		first := f.listen("1", `{"toolsListChanged":true}`)
+		next(t, first.events)
+		if refused := f.listen("2", `{}`); refused.status != http.StatusTooManyRequests {
+			t.Errorf("got %d", refused.status)
 		}
-		_ = response.Body.Close()
+		first.close()
 		f.until("a free place", func() bool {
-			again, _ := f.listen("3", `{}`)
-			defer again.Body.Close() //nolint:errcheck // only the status counts
-			return again.StatusCode == 200
+			again := f.listen("3", `{}`)
+			defer again.close()
+			return again.status == http.StatusOK
 		})
 	})
 	t.Run("result size", func(t *testing.T) {
@@ -415,7 +424,7 @@ func TestDrain(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if err := f.server.Start(); err != transport.ErrStarted {
+	if err := f.server.Start(); !errors.Is(err, transport.ErrStarted) {
 		t.Errorf("second start: got %v", err)
 	}
 }
@@ -435,7 +444,7 @@ func TestStopWithoutStart(t *testing.T) {
 	s := mcpserver.New(mcpserver.Options{})
 	must(t, s.Stop(context.Background()))
 	must(t, s.Stop(context.Background()))
-	if err := s.Start(); err != transport.ErrStarted {
+	if err := s.Start(); !errors.Is(err, transport.ErrStarted) {
 		t.Errorf("got %v", err)
 	}
 }

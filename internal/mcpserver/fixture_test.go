@@ -244,7 +244,7 @@ func (f *fixture) do(r *http.Request) answer {
 	f.t.Helper()
 	response, err := f.client.Do(r)
 	must(f.t, err)
-	defer response.Body.Close() //nolint:errcheck // read to its end
+	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	must(f.t, err)
 	return answer{response.StatusCode, response.Header, string(body)}

@@ -32,7 +32,7 @@ func TestSDKClient(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer session.Close() //nolint:errcheck // the server gave no session
+			defer session.Close()
 			if got := session.InitializeResult(); got.ProtocolVersion != version || got.ServerInfo.Name != "test" || got.Instructions != "Ask." {
 				t.Errorf("initialized as %+v", got)
 			}

@@ -108,15 +108,11 @@ func (s *Server) Start() error {
 			return fmt.Errorf("start transport: %w", err)
 		}
 	}
-	var err error
-	if s.mainListen, err = net.Listen("tcp", s.options.Listen); err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	if s.adminListen, err = net.Listen("tcp", s.options.InternalListen); err != nil {
-		_ = s.mainListen.Close()
-		return fmt.Errorf("listen on the internal port: %w", err)
-	}
 	base, cancelAll := context.WithCancel(context.Background())
+	if err := s.listen(base); err != nil {
+		cancelAll()
+		return err
+	}
 	watch, cancelWatcher := context.WithCancel(base)
 	s.cancelAll, s.cancelWatcher = cancelAll, cancelWatcher
 	s.main = s.newHTTP(base, http.HandlerFunc(s.route))
@@ -124,6 +120,18 @@ func (s *Server) Start() error {
 	s.background.Go(func() { s.watcher.Run(watch) })
 	s.serve(s.main, s.mainListen)
 	s.serve(s.internal, s.adminListen)
+	return nil
+}
+
+func (s *Server) listen(ctx context.Context) (err error) {
+	var config net.ListenConfig
+	if s.mainListen, err = config.Listen(ctx, "tcp", s.options.Listen); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if s.adminListen, err = config.Listen(ctx, "tcp", s.options.InternalListen); err != nil {
+		_ = s.mainListen.Close()
+		return fmt.Errorf("listen on the internal port: %w", err)
+	}
 	return nil
 }
 

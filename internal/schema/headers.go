@@ -36,11 +36,11 @@ func headerParams(root map[string]any) ([]HeaderParam, error) {
 	}
 	seen := map[string]bool{}
 	for _, h := range found {
-		if lower := strings.ToLower(h.Name); seen[lower] {
+		lower := strings.ToLower(h.Name)
+		if seen[lower] {
 			return nil, fmt.Errorf("%s %q is used twice", annotation, h.Name)
-		} else {
-			seen[lower] = true
 		}
+		seen[lower] = true
 	}
 	return found, nil
 }

@@ -127,7 +127,7 @@ func TestErrorsAreBounded(t *testing.T) {
 func FuzzCompile(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$anchor":"b","allOf":[{"$dynamicRef":"#b"}]}}}`)
 	f.Add(`{"type":"object","$id":"x","$ref":"x#/properties","properties":{"":{"pattern":"a*"}}}`)
-	f.Fuzz(func(t *testing.T, raw string) {
+	f.Fuzz(func(_ *testing.T, raw string) {
 		s, err := CompileInput(json.RawMessage(raw))
 		if err != nil {
 			return

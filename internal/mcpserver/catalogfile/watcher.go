@@ -105,7 +105,8 @@ func (w *Watcher) events() (<-chan fsnotify.Event, func()) {
 		w.log.Warn("Catalog folder is polled only", "error", err.Error())
 	}
 	go func() {
-		for range watcher.Errors { //nolint:revive // An overflow loses events; the poll finds what they told.
+		for err := range watcher.Errors { // An overflow loses events; the poll finds what they told.
+			w.log.Debug("Catalog events were lost", "error", err.Error())
 		}
 	}()
 	return watcher.Events, func() { _ = watcher.Close() }

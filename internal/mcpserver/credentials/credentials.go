@@ -139,7 +139,7 @@ func (s *Store) read(path string, known *entry, now time.Time) *entry {
 	if err != nil {
 		return missing
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return missing

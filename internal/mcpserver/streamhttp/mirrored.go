@@ -41,7 +41,7 @@ func checkHeaders(header http.Header, request *engine.Request) (int, *wire.Error
 	}
 	args, invalid := request.Arguments()
 	if invalid != nil {
-		return 0, nil // The method refuses it.
+		return http.StatusBadRequest, invalid
 	}
 	for _, param := range tool.Input.Headers() {
 		if !matchesParam(header, param, args) {

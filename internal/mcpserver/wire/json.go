@@ -11,6 +11,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -255,40 +256,43 @@ func unquote(raw []byte, escaped bool) string {
 
 // number moves over a number and reports whether it is an integer as written.
 func (s *scanner) number() (integer bool, err error) {
-	digits := func() bool {
-		start := s.pos
-		for s.pos < len(s.data) && s.data[s.pos] >= '0' && s.data[s.pos] <= '9' {
-			s.pos++
-		}
-		return s.pos > start
-	}
-	if s.pos < len(s.data) && s.data[s.pos] == '-' {
-		s.pos++
-	}
-	if s.pos < len(s.data) && s.data[s.pos] == '0' {
-		s.pos++
-	} else if !digits() {
+	s.one("-")
+	if !s.one("0") && !s.digits() {
 		return false, errSyntax
 	}
 	integer = true
-	if s.pos < len(s.data) && s.data[s.pos] == '.' {
+	if s.one(".") {
 		integer = false
-		s.pos++
-		if !digits() {
+		if !s.digits() {
 			return false, errSyntax
 		}
 	}
-	if s.pos < len(s.data) && (s.data[s.pos] == 'e' || s.data[s.pos] == 'E') {
+	if s.one("eE") {
 		integer = false
-		s.pos++
-		if s.pos < len(s.data) && (s.data[s.pos] == '+' || s.data[s.pos] == '-') {
-			s.pos++
-		}
-		if !digits() {
+		s.one("+-")
+		if !s.digits() {
 			return false, errSyntax
 		}
 	}
 	return integer, nil
+}
+
+// one moves over the next byte if it is one of those given.
+func (s *scanner) one(of string) bool {
+	if s.pos < len(s.data) && strings.IndexByte(of, s.data[s.pos]) >= 0 {
+		s.pos++
+		return true
+	}
+	return false
+}
+
+// digits moves over digits and reports whether there were any.
+func (s *scanner) digits() bool {
+	start := s.pos
+	for s.pos < len(s.data) && s.data[s.pos] >= '0' && s.data[s.pos] <= '9' {
+		s.pos++
+	}
+	return s.pos > start
 }
 
 // value decodes one value: nil, bool, int64, uint64, float64, string, []any,

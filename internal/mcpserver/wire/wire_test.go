@@ -6,6 +6,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestDecodeMessage(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var m Message
-			got := ""
+			var got string
 			if err := DecodeMessage([]byte(tt.in), &m); err != nil {
 				got = err.Message
 			} else {
@@ -93,7 +94,7 @@ func FuzzDecode(f *testing.F) {
 		_ = DecodeMessage(data, &m)
 		_, _ = DecodeBatch(data)
 		value, err := Decode(data)
-		if (err == nil) != Valid(data) && err != errDuplicate && err != errNumber {
+		if (err == nil) != Valid(data) && !errors.Is(err, errDuplicate) && !errors.Is(err, errNumber) {
 			t.Fatalf("Decode says %v, Valid %v", err, Valid(data))
 		}
 		if err != nil {
