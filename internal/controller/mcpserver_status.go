@@ -239,7 +239,7 @@ func evaluate(s *serverScope) *evaluation {
 	e.blocked = blockedVerdict(s, e)
 	e.ready, e.reconciling, e.stalled = readyVerdict(s, e)
 	e.forgetEntries = e.zero || e.noTraffic(s) || e.healthy.reason == mcpv1.ReasonAuthRequired ||
-		(e.proved == 0 && (e.healthy.status == metav1.ConditionFalse || e.endpointChanged))
+		(e.proved == 0 && (e.endpointChanged || (e.refused > 0 && !e.pending)))
 	return e
 }
 
