@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -162,6 +163,7 @@ func (s *Server) Failed() <-chan error { return s.failed }
 
 // route hands a request to the transport whose path it names.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	defer s.survive(w, r)
 	snapshot := s.registry.Snapshot()
 	for _, t := range s.transports {
 		h, ok := t.(transport.HTTP)
@@ -172,6 +174,20 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	http.NotFound(w, r)
+}
+
+// survive makes a panic an answer and a line in the log that is seen; net/http
+// would write its own to the log of protocol errors.
+func (s *Server) survive(w http.ResponseWriter, r *http.Request) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p)
+	}
+	s.log.ErrorContext(r.Context(), "Request panicked", "stack", string(debug.Stack()))
+	w.WriteHeader(http.StatusInternalServerError)
 }
 
 // Stop drains: not ready, a delay, streams end with their result, calls
