@@ -331,3 +331,7 @@ func refusedPods(at time.Time) []appsv1.DeploymentCondition {
 		Message: "exceeded quota " + podSecret, LastTransitionTime: metav1.NewTime(at),
 	}}
 }
+
+func keyOf(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
