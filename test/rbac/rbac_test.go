@@ -46,7 +46,8 @@ var allowed = []access{
 	{"update", "mcp.espalier.dev", "mcptools", "status", anywhere, "any"},
 	{"create", "", "secrets", "", apiserver.OperatorNamespace, ""},
 	{"update", "", "secrets", "", apiserver.OperatorNamespace, "espalier-keys"},
-	{"update", "coordination.k8s.io", "leases", "", apiserver.OperatorNamespace, "any"},
+	{"create", "coordination.k8s.io", "leases", "", apiserver.OperatorNamespace, ""},
+	{"update", "coordination.k8s.io", "leases", "", apiserver.OperatorNamespace, "espalier-manager"},
 	{"create", "authentication.k8s.io", "tokenreviews", "", "", ""},
 	{"create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""},
 }
@@ -71,7 +72,8 @@ var refused = []access{
 	{"update", "mcp.espalier.dev", "mcpservers", "", anywhere, "any"},
 	{"patch", "mcp.espalier.dev", "mcptools", "", anywhere, "any"},
 	{"delete", "mcp.espalier.dev", "mcpservers", "", anywhere, "any"},
-	{"get", "coordination.k8s.io", "leases", "", anywhere, "any"},
+	{"get", "coordination.k8s.io", "leases", "", anywhere, "espalier-manager"},
+	{"update", "coordination.k8s.io", "leases", "", apiserver.OperatorNamespace, "other"},
 	{"create", "rbac.authorization.k8s.io", "rolebindings", "", anywhere, ""},
 	{"impersonate", "", "users", "", "", "any"},
 }
