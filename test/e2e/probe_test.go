@@ -17,12 +17,16 @@ import (
 )
 
 // How the servers of these tests are probed, and so how long a failure may
-// stay unseen: interval + failureThreshold x timeout + 6 s.
+// stay unseen: interval + failureThreshold x timeout + 6 s. The test begins a
+// failure right after a proof, which is the worst case, and sees the status
+// by polling.
 const (
 	probeInterval  = 5
 	probeTimeout   = 2
 	probeThreshold = 3
-	noticedWithin  = (probeInterval + probeThreshold*probeTimeout + 6) * time.Second
+	bound          = (probeInterval + probeThreshold*probeTimeout + 6) * time.Second
+	seenAfter      = time.Second
+	noticedWithin  = bound + seenAfter
 	// recoveredWithin: back-off after failures, and the kubelet's after crashes.
 	recoveredWithin = 90 * time.Second
 )
@@ -70,7 +74,7 @@ var _ = Describe("A server of type Container", func() {
 			seen, took := ns.AwaitServerFor(ctx, "fake", noticedWithin,
 				harness.Is(v1alpha1.ConditionReady, metav1.ConditionFalse, failure.reasons...).Saying(failure.says...))
 			ready := harness.Condition(seen, v1alpha1.ConditionReady)
-			harness.Say("%s: not Ready after %s (bound %s): %s: %s", failure.name, took.Round(100*time.Millisecond), noticedWithin, ready.Reason, ready.Message)
+			harness.Say("%s: not Ready after %s (bound %s): %s: %s", failure.name, took.Round(100*time.Millisecond), bound, ready.Reason, ready.Message)
 			Expect(ready.Message).NotTo(ContainSubstring("garbage"), "a peer's words do not belong into status")
 			Expect(seen.Status.HealthyReplicas).To(HaveValue(BeZero()))
 			ns.Show(ctx, failure.name)

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Copyright 2026 The Espalier Authors.
+# SPDX-License-Identifier: Apache-2.0
+#
+# hack/e2e.sh [GINKGO ARGUMENTS] runs the end-to-end tests of test/e2e.
+#
+# On the local cluster: one that runs is used and left running, one that does
+# not is started and stopped again. With a KUBECONFIG of one's own the tests
+# run there, as an administrator, with images from IMAGE_REGISTRY.
+#
+#   E2E_KEEP=1      leave a cluster that was started here running
+#   E2E_INSTALLED=1 the operator and the images are there already
+set -euo pipefail
+ROOT=$(cd "$(dirname "$0")/.." && pwd)
+cd "$ROOT"
+. hack/lib/steps.sh
+. hack/lib/images.sh
+. hack/lib/install.sh
+
+pick_target
+[[ -n $LOCAL || -n ${IMAGE_REGISTRY:-} ]] || die "with a KUBECONFIG of your own, say in IMAGE_REGISTRY where images are pushed to"
+
+started=
+down() {
+  if [[ -n $started && -z ${E2E_KEEP:-} ]]; then step 'Stop the cluster' cluster down; fi
+}
+trap down EXIT
+
+fixtures() {
+  build_programs ./test/fixtures/backend ./test/fixtures/fakemcp
+  go_image backend example-backend dev
+  go_image fakemcp fakemcp dev
+}
+
+if [[ -n $LOCAL ]] && ! local_cluster_up; then
+  started=yes
+  step 'Start the cluster' cluster up
+fi
+pick_kubectl
+if [[ -z ${E2E_INSTALLED:-} ]]; then
+  step 'Build the operator and the server, and their images' operator_images
+  step 'Build the fixtures' fixtures
+  step 'Make the image of server-everything' everything_image
+  step 'Install the operator' install_operator
+fi
+export E2E_KUBECONFIG=$KUBECONFIG
+step 'Test' go test ./test/e2e -count=1 -timeout=60m -v -args \
+  -ginkgo.v -ginkgo.show-node-events=false -ginkgo.timeout=55m "$@"
