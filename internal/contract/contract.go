@@ -21,9 +21,10 @@ import (
 const (
 	// Version prefixes a tool's digest and names the recipe it was made by.
 	Version = "v1"
-	// MaxBytes is the largest definition that is digested. Canonical JSON
-	// costs about forty times its size in memory for hostile input.
-	MaxBytes = 1 << 20
+	// MaxBytes is the largest definition that is digested. Canonical JSON of
+	// hostile input costs about a hundred times its size in memory while it is
+	// made; what can be declared is smaller by far.
+	MaxBytes = 512 << 10
 )
 
 var (

@@ -5,33 +5,68 @@ package mcpprobe
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"strings"
-	"sync/atomic"
+	"sync"
 )
 
-// errTooLarge is what a bounded reader ends with.
+// tooLargeError is what a bounded reader ends with.
 type tooLargeError struct{ limit int64 }
 
 func (tooLargeError) Error() string { return "answer too large" }
 
-// budget is what is left of the bytes of one probe.
+// budget is what is left of the bytes of one probe. A probe that has read
+// more than lightBytes needs one of the client's few slots for large answers
+// to read on, so that many servers at once cannot fill the operator's memory.
 type budget struct {
-	left  atomic.Int64
 	limit int64
+	slots chan struct{}
+
+	mu    sync.Mutex
+	used  int64
+	heavy bool
 }
 
-func newBudget(limit int64) *budget {
-	b := &budget{limit: limit}
-	b.left.Store(limit)
-	return b
+// lightBytes are read without a slot; hardly any server lists more.
+const lightBytes = 512 << 10
+
+// take counts n bytes, and waits for a slot when they make the probe heavy.
+func (b *budget) take(ctx context.Context, n int64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used += n
+	if b.used > b.limit {
+		return tooLargeError{b.limit}
+	}
+	if b.used <= lightBytes || b.heavy {
+		return nil
+	}
+	select {
+	case b.slots <- struct{}{}:
+		b.heavy = true
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// release gives the slot back.
+func (b *budget) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.heavy {
+		b.heavy = false
+		<-b.slots
+	}
 }
 
 // boundReader reads at most limit bytes, and at most what the budget has.
 type boundReader struct {
+	ctx    context.Context //nolint:containedctx // a reader has no other way to be told
 	r      io.Reader
 	left   int64
 	limit  int64
@@ -49,8 +84,10 @@ func (b *boundReader) Read(p []byte) (int, error) {
 	}
 	n, err := b.r.Read(p)
 	b.left -= int64(n)
-	if b.budget != nil && b.budget.left.Add(-int64(n)) < 0 {
-		return 0, tooLargeError{b.budget.limit}
+	if b.budget != nil {
+		if err := b.budget.take(b.ctx, int64(n)); err != nil {
+			return 0, err
+		}
 	}
 	return n, err
 }
@@ -83,8 +120,8 @@ func (encodingError) Error() string { return "unsupported content encoding" }
 
 // openBody gives the bounded, decompressed body of resp. A gzip body is
 // bounded before and after.
-func openBody(resp *http.Response, limit int64, total *budget) (io.Reader, error) {
-	raw := &boundReader{r: resp.Body, left: limit, limit: limit, budget: total}
+func openBody(ctx context.Context, resp *http.Response, limit int64, total *budget) (io.Reader, error) {
+	raw := &boundReader{ctx: ctx, r: resp.Body, left: limit, limit: limit, budget: total}
 	switch name := encodingOf(resp.Header); name {
 	case "":
 		return raw, nil
@@ -97,7 +134,7 @@ func openBody(resp *http.Response, limit int64, total *budget) (io.Reader, error
 		if err != nil {
 			return nil, err
 		}
-		return &boundReader{r: inflated, left: limit, limit: limit, budget: total}, nil
+		return &boundReader{ctx: ctx, r: inflated, left: limit, limit: limit, budget: total}, nil
 	default:
 		return nil, encodingError{name}
 	}

@@ -134,7 +134,7 @@ func (j *judge) judge(ctx context.Context) ([]byte, *failure) {
 	if j.call.notify {
 		return nil, nil
 	}
-	body, err := openBody(j.resp, j.bounds.BodyBytes, j.total)
+	body, err := openBody(ctx, j.resp, j.bounds.BodyBytes, j.total)
 	if err != nil {
 		return nil, j.broken(ctx, err)
 	}
@@ -294,10 +294,10 @@ func speaksTLS(text string) bool {
 
 // text reads the beginning of a body that only explains; what cannot be read
 // in time or at all is left out.
-func (j *judge) text(context.Context) string {
+func (j *judge) text(ctx context.Context) string {
 	timer := time.AfterFunc(errorTime, j.cancel)
 	defer timer.Stop()
-	body, err := openBody(j.resp, errorBody, j.total)
+	body, err := openBody(ctx, j.resp, errorBody, j.total)
 	if err != nil {
 		return ""
 	}

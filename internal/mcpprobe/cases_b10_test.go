@@ -212,3 +212,33 @@ func TestBounds(t *testing.T) {
 		}
 	})
 }
+
+// Large answers take turns, so that many servers at once cannot fill the
+// memory; small ones do not wait for them.
+func TestHeavyProbesTakeTurns(t *testing.T) {
+	fake := fakemcp.New().On(mcp.MethodToolsList, func(c *fakemcp.Call) {
+		c.W.Header().Set("Content-Type", "application/json")
+		c.Send(`{"jsonrpc":"2.0","id":1,"result":"` + strings.Repeat("x", 1<<20))
+		c.Hang()
+	})
+	b := newBench(t, fake)
+	bounds := b.bounds
+	bounds.Heavy = 1
+	client := mcpprobe.New(mcpprobe.Options{Policy: mcpprobe.Policy{AllowLoopback: true}, Bounds: bounds})
+	defer client.Close()
+	b.target.Timeout = 2 * quick
+	reports := make(chan mcpprobe.Report)
+	for range 2 {
+		go func() { reports <- client.Probe(t.Context(), b.target) }()
+	}
+	small := newBench(t, fakemcp.New())
+	wantResult(t, client.Probe(t.Context(), small.target), proved)
+	for range 2 {
+		wantResult(t, <-reports, failed(mcpprobe.Timeout, mcpprobe.StepTools))
+	}
+	// The slot is free again.
+	b.fake.On(mcp.MethodToolsList, func(c *fakemcp.Call) {
+		c.Result(map[string]any{"tools": alpha["tools"], "padding": strings.Repeat("x", 1<<20)})
+	})
+	wantResult(t, client.Probe(t.Context(), b.target), proved)
+}

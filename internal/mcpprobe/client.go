@@ -27,6 +27,8 @@ type Options struct {
 // use.
 type Client struct {
 	opts Options
+	// heavy are the slots for probes that read large answers.
+	heavy chan struct{}
 	// ending counts the sessions that are being ended behind finished probes.
 	ending sync.WaitGroup
 }
@@ -39,11 +41,11 @@ func New(opts Options) *Client {
 	if opts.Version == "" {
 		opts.Version = "0.0.0"
 	}
-	return &Client{opts: opts}
+	return &Client{opts: opts, heavy: make(chan struct{}, opts.Bounds.Heavy)}
 }
 
-// Close waits for the sessions that are still being ended, for Bounds.EndTime
-// at most. Call it when no probe runs any more.
+// Close waits for the sessions that are still being ended, for twice
+// Bounds.EndTime at most. Call it when no probe runs any more.
 func (c *Client) Close() { c.ending.Wait() }
 
 // Probe makes one bounded exchange with t. It never fails: what went wrong is

@@ -60,13 +60,17 @@ func newExchange(ctx context.Context, c *Client, t Target) (*exchange, *failure)
 	if problem != "" {
 		return nil, &failure{outcome: InvalidTarget, step: StepDial, cause: problem}
 	}
+	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && t.DialAddress == "" && !c.opts.Policy.Allows(addr) {
+		// Said here too, since a proxy would dial it out of sight.
+		return nil, &failure{outcome: ProbeDenied, step: StepDial}
+	}
 	tr, err := c.newTransport(t, dialInstead(t.DialAddress))
 	if err != nil {
 		return nil, &failure{outcome: InvalidTarget, step: StepTLS, cause: err.Error()}
 	}
 	e := &exchange{
 		client: c, target: t, bounds: c.opts.Bounds, transport: tr,
-		total: newBudget(c.opts.Bounds.TotalBytes), url: u,
+		total: &budget{limit: c.opts.Bounds.TotalBytes, slots: c.heavy}, url: u,
 	}
 	if f := e.setHeaders(); f != nil {
 		return nil, f
@@ -280,10 +284,12 @@ func (e *exchange) setEvident() {
 // back, and then closes the connections.
 func (e *exchange) close() {
 	e.stop()
+	e.total.release()
 	e.client.ending.Go(func() {
 		defer e.transport.CloseIdleConnections()
 		// An initialize that was under way is given EndTime to tell its session.
 		e.background.Wait()
+		e.total.release() // which it may have taken again
 		for _, s := range e.sessions {
 			e.end(s)
 		}

@@ -87,7 +87,7 @@ func FuzzEvents(f *testing.F) {
 }
 
 func collect(t *testing.T, r io.Reader, limit int64) string {
-	events := newEventReader(&boundReader{r: r, left: limit, limit: limit})
+	events := newEventReader(&boundReader{ctx: t.Context(), r: r, left: limit, limit: limit})
 	var all strings.Builder
 	for {
 		ev, err := events.next()

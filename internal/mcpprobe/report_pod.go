@@ -71,7 +71,7 @@ func judgeReport(ctx context.Context, resp *http.Response, credential bool) (*po
 	case mediaTypeOf(resp.Header) != typeJSON:
 		return nil, &failure{outcome: ReportInvalid}
 	}
-	body, err := openBody(resp, podreport.MaxBytes, nil)
+	body, err := openBody(ctx, resp, podreport.MaxBytes, nil)
 	if err != nil {
 		return nil, bodyFailure(ctx, err, StepReport)
 	}

@@ -65,6 +65,9 @@ type Bounds struct {
 	BodyBytes int64
 	// TotalBytes of all answers of one probe.
 	TotalBytes int64
+	// Heavy is how many probes of one client may read more than 512 KiB at a
+	// time; others wait for them within their own time.
+	Heavy int
 	// HeaderBytes of one answer.
 	HeaderBytes int64
 	// Pages over all lists.
@@ -95,6 +98,7 @@ func DefaultBounds() Bounds {
 	return Bounds{
 		BodyBytes:   10 << 20,
 		TotalBytes:  32 << 20,
+		Heavy:       8,
 		HeaderBytes: 64 << 10,
 		Pages:       100,
 		IdlePages:   3,

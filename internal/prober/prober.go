@@ -124,6 +124,9 @@ func (p *Prober) Ensure(key Key, spec Spec) {
 func (p *Prober) ensureTargets(o *object, spec Spec, now time.Time) (changed bool) {
 	wanted := make(map[string]bool, len(spec.Targets))
 	for _, want := range spec.Targets {
+		if wanted[want.ID] {
+			continue // IDs are distinct; two of one would replace each other for ever
+		}
 		wanted[want.ID] = true
 		t := o.targets[want.ID]
 		if t != nil && t.spec.Identity != want.Identity {
@@ -235,7 +238,9 @@ func (p *Prober) Lag() time.Duration {
 	return lag
 }
 
-// lag gives the largest lag, absolute and in intervals of its target.
+// lag gives the largest lag, absolute, and in intervals of its target for
+// those that were probed before: a fleet that is seen for the first time takes
+// its time, and nothing said of it can be stale.
 func (p *Prober) lag(now time.Time) (lag time.Duration, intervals float64) {
 	if p.beat.IsZero() {
 		return 0, 0
@@ -246,7 +251,7 @@ func (p *Prober) lag(now time.Time) (lag time.Duration, intervals float64) {
 			continue
 		}
 		lag = max(lag, late)
-		if o := p.objects[t.key]; o != nil {
+		if o := p.objects[t.key]; o != nil && !t.lastProbe.IsZero() {
 			intervals = max(intervals, float64(late)/float64(o.spec.Interval))
 		}
 	}
