@@ -183,6 +183,7 @@ type Connection struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="two headers have one name: HTTP does not tell upper case from lower"
 	Headers []Header `json:"headers,omitempty"`
 
 	// tls of an https URL.

@@ -184,6 +184,10 @@ var rules = map[string]examples{
 			`{name: Connection, value: a}`, `{name: Upgrade, value: a}`, `{name: Mcp-Session-Id, value: a}`,
 			`{name: MCP-Protocol-Version, value: a}`, `{name: Mcp-Method, value: a}`, `{name: Mcp-Name, value: a}`},
 	},
+	"two headers have one name: HTTP does not tell upper case from lower": {
+		good: []string{`[{name: A, value: x}, {name: B, value: x}]`},
+		bad:  []string{`[{name: X-Key, value: x}, {name: x-key, value: x}]`},
+	},
 	"set exactly one of value and expression": {
 		good: []string{`{name: city, value: ""}`, `{name: city, expression: args.city}`},
 		bad:  []string{`{name: city}`, `{name: city, value: a, expression: args.city}`},
