@@ -34,7 +34,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&options.InternalListen, "internal-listen", ":8081", "address of report, health, readiness and metrics")
 	flags.DurationVar(&options.DrainDelay, "drain-delay", 5*time.Second, "how long a stopping server still takes new requests")
 	flags.DurationVar(&options.ShutdownTimeout, "shutdown-timeout", 50*time.Second, "how long running calls may take after that")
-	level := slog.LevelInfo
+	var level slog.Level
 	flags.TextVar(&level, "log-level", slog.LevelInfo, "DEBUG, INFO, WARN or ERROR")
 	showVersion := flags.Bool("version", false, "print the version and exit")
 	if err := flags.Parse(args); err != nil {
@@ -57,6 +57,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 func serve(options mcpserver.Options) int {
 	stop := make(chan os.Signal, 2)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(stop)
 	server := mcpserver.New(options)
 	if err := server.Start(); err != nil {
 		options.Log.Error("Server cannot start", "error", err.Error())
@@ -73,8 +74,11 @@ func serve(options mcpserver.Options) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
-		<-stop
-		cancel()
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
 	}()
 	// Calls that outlast the grace were cancelled and logged: what was asked
 	// for has happened.

@@ -58,6 +58,7 @@ func TestDefaultResults(t *testing.T) {
 		want   string
 	}{
 		{"JSON object", respond(200, "application/json; charset=utf-8", ` {"a":"<b>"} `), `{"content":[{"type":"text","text":"{\"a\":\"<b>\"}"}],"structured":{"a":"<b>"}}`},
+		{"JSON over lines", respond(200, "application/json", "{\n  \"a\": 1\n}\n"), `{"content":[{"type":"text","text":"{\n  \"a\": 1\n}"}],"structured":{"a":1}}`},
 		{"JSON list", respond(200, "application/problem+json", `[1]`), `{"content":[{"type":"text","text":"[1]"}],"structured":[1]}`},
 		{"JSON without its type", respond(200, "", `{"a":1}`), `{"content":[{"type":"text","text":"{\"a\":1}"}],"structured":{"a":1}}`},
 		{"broken JSON", respond(200, "application/json", `{"a":`), `{"content":[{"type":"text","text":"{\"a\":"}]}`},

@@ -6,6 +6,7 @@ package handlers
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"mime"
 	"net/http"
@@ -65,7 +66,9 @@ func (h *httpHandler) defaultResult(a *answer) *call.Result {
 	mimeType, _, _ := mime.ParseMediaType(a.header.Get("Content-Type"))
 	switch mediaKind(a) {
 	case kindJSON:
-		return &call.Result{Structured: bytes.TrimSpace(a.body), Content: textContent(string(bytes.TrimSpace(a.body)))}
+		// The text stays as the backend wrote it; what goes into the message
+		// itself must have no line breaks, for streams.
+		return &call.Result{Structured: compact(a.body), Content: textContent(string(bytes.TrimSpace(a.body)))}
 	case kindText:
 		return &call.Result{Content: textContent(strings.ToValidUTF8(string(a.body), "\uFFFD"))}
 	case kindImage:
@@ -77,6 +80,14 @@ func (h *httpHandler) defaultResult(a *answer) *call.Result {
 		mimeType = "application/octet-stream"
 	}
 	return &call.Result{Content: append(appendResource([]byte{'['}, toolURI(h.tool), mimeType, a.body), ']')}
+}
+
+func compact(raw []byte) json.RawMessage {
+	var buf bytes.Buffer
+	if err := json.Compact(&buf, raw); err != nil {
+		return raw // It was read before: it is JSON.
+	}
+	return buf.Bytes()
 }
 
 type kind int

@@ -65,14 +65,18 @@ func parseCursor(cursor string) (position, error) {
 	if err != nil {
 		return position{}, ErrCursor
 	}
-	text := string(raw)
-	switch {
-	case strings.HasPrefix(text, cursorEntry) && len(text) > len(cursorEntry):
-		return position{true, text[len(cursorEntry):]}, nil
-	case strings.HasPrefix(text, cursorOther) && len(text) > len(cursorOther):
-		return position{false, text[len(cursorOther):]}, nil
+	p := position{name: string(raw)}
+	if name, ok := strings.CutPrefix(p.name, cursorEntry); ok {
+		p = position{entryPoint: true, name: name}
+	} else {
+		p.name = strings.TrimPrefix(p.name, cursorOther)
 	}
-	return position{}, ErrCursor
+	// What does not read back as it was given was not made here; the decoder
+	// skips line breaks, for one.
+	if p.name == "" || p.cursor() != cursor {
+		return position{}, ErrCursor
+	}
+	return p, nil
 }
 
 // Page gives the tools after cursor (empty: from the start) and the cursor of

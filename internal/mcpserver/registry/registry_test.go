@@ -118,6 +118,7 @@ func TestPagesAreBounded(t *testing.T) {
 func FuzzCursor(f *testing.F) {
 	f.Add("ZTphYg")
 	f.Add("bzo")
+	f.Add("ZTp\r0")
 	s := snapshotOf(map[string]bool{"a": true, "b": false, "c": false}, 1)
 	f.Fuzz(func(t *testing.T, cursor string) {
 		page, next, err := s.Page(cursor, nil)

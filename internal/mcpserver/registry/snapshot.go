@@ -44,6 +44,7 @@ type Snapshot struct {
 // unchanged is taken over. One bad entry is left out and named; it harms no
 // other.
 func Build(config *serverconfig.Config, digest string, factory HandlerFactory, previous *Snapshot) *Snapshot {
+	config = withDefaults(config)
 	s := &Snapshot{
 		Digest: digest, Config: config, Rejected: map[string]string{},
 		byName: make(map[string]*Tool, len(config.Tools)), origins: map[string]struct{}{},
@@ -61,6 +62,17 @@ func Build(config *serverconfig.Config, digest string, factory HandlerFactory, p
 	}
 	s.render()
 	return s
+}
+
+// defaultMaxMessage stands in where a config names no limit: there is one.
+const defaultMaxMessage = 10 << 20
+
+func withDefaults(config *serverconfig.Config) *serverconfig.Config {
+	c := *config
+	if c.Limits.MaxMessageBytes <= 0 {
+		c.Limits.MaxMessageBytes = defaultMaxMessage
+	}
+	return &c
 }
 
 func (s *Snapshot) add(config serverconfig.Tool, factory HandlerFactory, previous *Snapshot) {

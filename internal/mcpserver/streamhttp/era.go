@@ -67,13 +67,11 @@ func mismatch(text string) (int, *wire.Error) {
 	return http.StatusBadRequest, &wire.Error{Code: mcp.CodeHeaderMismatch, Message: "Header mismatch: " + text}
 }
 
-// unsupported names the versions spoken here; what was asked for is echoed
-// only where it looks like a version.
+// maxRequested is how much of a version that was asked for is echoed, in bytes.
+const maxRequested = 64
+
+// unsupported names the versions spoken here beside the one asked for.
 func unsupported(asked string) *wire.Error {
-	data := map[string]any{"supported": mcp.AllVersions()}
-	if mcp.WellFormedVersion(asked) {
-		data["requested"] = asked
-	}
-	raw, _ := json.Marshal(data)
+	raw, _ := json.Marshal(map[string]any{"supported": mcp.AllVersions(), "requested": asked[:min(len(asked), maxRequested)]})
 	return &wire.Error{Code: mcp.CodeUnsupportedProtocolVersion, Message: "Unsupported protocol version", Data: raw}
 }
