@@ -73,7 +73,7 @@ func TestCaseB10Encodings(t *testing.T) {
 		"d bad param":    {encoded("", "application/json; charset", plain), proved, ""},
 		"e stream":       {encoded("", "text/event-stream;charset=utf-8", func(c *fakemcp.Call) string { return fakemcp.Data(c.Response(alpha)) }), proved, ""},
 		"f BOM":          {encoded("", "application/json", func(c *fakemcp.Call) string { return "\xef\xbb\xbf" + c.Response(alpha) }), proved, ""},
-		"UTF-16 is none": {encoded("", "application/json; charset=utf-16", func(c *fakemcp.Call) string { return "\xff\xfe{\x00}\x00" }), failed(mcpprobe.ListFailed, mcpprobe.StepTools).because(mcpprobe.FlawNotJSON), ""},
+		"UTF-16 is none": {encoded("", "application/json; charset=utf-16", func(*fakemcp.Call) string { return "\xff\xfe{\x00}\x00" }), failed(mcpprobe.ListFailed, mcpprobe.StepTools).because(mcpprobe.FlawNotJSON), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -169,7 +169,7 @@ func (e *exchange) send(ctx context.Context, step Step, method string, body []by
 		if resp.StatusCode < 300 || resp.StatusCode > 399 || resp.Header.Get("Location") == "" {
 			return resp, nil
 		}
-		resp.Body.Close() //nolint:errcheck // nothing follows from it
+		resp.Body.Close()
 		next, ok := redirect(u, resp)
 		if !ok || hop >= e.bounds.Redirects {
 			return nil, &failure{outcome: Redirected, step: step, status: resp.StatusCode}
@@ -225,7 +225,7 @@ func closeBody(resp *http.Response, cancel context.CancelFunc) {
 		io.CopyN(io.Discard, resp.Body, short) //nolint:errcheck // nothing follows from it
 		timer.Stop()
 	}
-	resp.Body.Close() //nolint:errcheck // nothing follows from it
+	resp.Body.Close()
 }
 
 // took notes how long a step took.
@@ -307,7 +307,7 @@ func (e *exchange) end(s session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.life), e.bounds.EndTime)
 	defer cancel()
 	if resp, f := e.send(ctx, StepDone, http.MethodDelete, nil, header, new(atomic.Int32)); f == nil {
-		resp.Body.Close() //nolint:errcheck // nothing follows from it
+		resp.Body.Close()
 	}
 }
 

@@ -65,7 +65,7 @@ func FuzzWalk(f *testing.F) {
 
 func FuzzEvents(f *testing.F) {
 	for _, seed := range []string{
-		"data: x\n\n", "id: 1\ndata:\n\ndata: y\r\n\r\n", ": c\n\ndata\ndata: a\ndata: b\n\n", "\xef\xbb\xbfevent: ping\rdata: {}\r\r", "data: cut", "\n\n\n", ":\n", "retry: 1\nx:y\n\n",
+		"data: seed\n\n", "id: 1\ndata\n\ndata: y\r\n\r\n", ": c\n\ndata: one\ndata: two\n\n", "\xef\xbb\xbfevent: ping\rdata: {}\r\r", "data: cut", "\n\n\n", ":\n", "retry: 1\nx:y\n\n",
 	} {
 		f.Add([]byte(seed))
 	}

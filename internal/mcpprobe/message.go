@@ -100,49 +100,67 @@ func what(r *Report) string {
 	if text, ok := fixed[r.Outcome]; ok {
 		return text
 	}
-	switch r.Outcome {
-	case Proved:
-		return proved(r)
-	case ConnectionLost:
+	if tell, ok := told[r.Outcome]; ok {
+		return tell(r)
+	}
+	return "The outcome is " + string(r.Outcome) + "."
+}
+
+// told are the texts that depend on more than the outcome.
+var told = map[Outcome]func(*Report) string{
+	Proved: proved,
+	ConnectionLost: func(r *Report) string {
 		return fmt.Sprintf("The connection broke during %s.", at(r))
-	case Timeout:
+	},
+	Timeout: func(r *Report) string {
 		if r.Step == StepDial {
 			return "No connection was made within the time allowed."
 		}
 		return fmt.Sprintf("No answer to %s within the time allowed.", at(r))
-	case Redirected:
+	},
+	Redirected: func(r *Report) string {
 		return fmt.Sprintf("The server redirects %s to another place%s.", at(r), status(r))
-	case UnexpectedStatus:
+	},
+	UnexpectedStatus: func(r *Report) string {
 		return fmt.Sprintf("The answer to %s is HTTP %d and no MCP.", at(r), r.HTTPStatus)
-	case NotMCP:
+	},
+	NotMCP: func(r *Report) string {
 		return fmt.Sprintf("The answer to %s is not MCP%s: %s.", at(r), status(r), flaw(r))
-	case UnsupportedEncoding:
+	},
+	UnsupportedEncoding: func(r *Report) string {
 		return fmt.Sprintf("The answer to %s is compressed with %s, which was not asked for.", at(r), r.Encoding)
-	case ResponseTooLarge:
+	},
+	ResponseTooLarge: func(r *Report) string {
 		return fmt.Sprintf("The answer to %s is larger than %d bytes.", at(r), r.Limit)
-	case StreamEnded:
+	},
+	StreamEnded: func(r *Report) string {
 		return fmt.Sprintf("The event stream ended before the answer to %s.", at(r))
-	case AuthRequired:
+	},
+	AuthRequired: func(r *Report) string {
 		return fmt.Sprintf("The server wants a credential for %s%s, and the probe has none.", at(r), status(r))
-	case AuthUnverified:
+	},
+	AuthUnverified: func(r *Report) string {
 		return fmt.Sprintf("Something wants a credential for %s%s, and nothing shows that it is an MCP server.", at(r), status(r))
-	case AuthRejected:
+	},
+	AuthRejected: func(r *Report) string {
 		return fmt.Sprintf("The credential was refused for %s%s.", at(r), status(r))
-	case HostRejected:
+	},
+	HostRejected: func(r *Report) string {
 		return fmt.Sprintf("The server refuses the Host header%s.", status(r))
-	case UnsupportedProtocol:
-		return unsupported(r)
-	case HandshakeRejected:
+	},
+	UnsupportedProtocol: unsupported,
+	HandshakeRejected: func(r *Report) string {
 		return fmt.Sprintf("The server answered %s with %s%s.", at(r), code(r), status(r))
-	case SessionLost:
+	},
+	SessionLost: func(r *Report) string {
 		return fmt.Sprintf("The server did not know its own session any more at %s%s.", at(r), status(r))
-	case ListFailed:
+	},
+	ListFailed: func(r *Report) string {
 		if r.Flaw != "" {
 			return fmt.Sprintf("The answer to %s is no list%s: %s.", at(r), status(r), flaw(r))
 		}
 		return fmt.Sprintf("The server answered %s with %s%s.", at(r), code(r), status(r))
-	}
-	return "The outcome is " + string(r.Outcome) + "."
+	},
 }
 
 func proved(r *Report) string {

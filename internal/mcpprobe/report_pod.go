@@ -57,7 +57,7 @@ func (c *Client) report(ctx context.Context, t Target) (*podreport.Report, int, 
 	if err != nil {
 		return nil, 0, networkFailure(ctx, err, StepReport, phase(at.Load()), u.Scheme == "http" && tr.sawTLS.Load(), c.opts.Bounds.HeaderBytes)
 	}
-	defer resp.Body.Close() //nolint:errcheck // nothing follows from it
+	defer resp.Body.Close()
 	report, f := judgeReport(ctx, resp, t.ReportToken != nil)
 	return report, resp.StatusCode, f
 }

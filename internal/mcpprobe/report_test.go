@@ -66,12 +66,14 @@ func TestReport(t *testing.T) {
 		"array":          {report(`[]`), mcpprobe.ReportInvalid, nil},
 		"too large":      {report(`{"version":1,"x":"` + strings.Repeat("x", podreport.MaxBytes) + `"}`), mcpprobe.ResponseTooLarge, nil},
 		"html":           {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, mcpprobe.ReportInvalid, nil},
-		"401":            {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, mcpprobe.AuthRejected, nil},
-		"500":            {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, mcpprobe.UnexpectedStatus, nil},
-		"redirect":       {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", 307) }, mcpprobe.UnexpectedStatus, nil},
-		"hang":           {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, mcpprobe.Timeout, nil},
-		"drop":           {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, mcpprobe.ConnectionLost, nil},
-		"many":           {report(`{"version":1,"catalogState":"Loaded","notServed":[` + strings.TrimSuffix(entries, ",") + `]}`), mcpprobe.Proved, nil},
+		"401":            {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, mcpprobe.AuthRejected, nil},
+		"500":            {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, mcpprobe.UnexpectedStatus, nil},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/other", http.StatusTemporaryRedirect)
+		}, mcpprobe.UnexpectedStatus, nil},
+		"hang": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, mcpprobe.Timeout, nil},
+		"drop": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, mcpprobe.ConnectionLost, nil},
+		"many": {report(`{"version":1,"catalogState":"Loaded","notServed":[` + strings.TrimSuffix(entries, ",") + `]}`), mcpprobe.Proved, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

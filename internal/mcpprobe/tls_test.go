@@ -203,7 +203,7 @@ func rawServer(t *testing.T, answer string) string {
 				defer conn.Close()
 				var request [4096]byte
 				if _, err := conn.Read(request[:]); err == nil {
-					conn.Write([]byte(answer))
+					_, _ = conn.Write([]byte(answer))
 				}
 			}()
 		}

@@ -444,8 +444,9 @@ func TestFastLane(t *testing.T) {
 		if obs.Pod.CatalogDigest != "two" || obs.Report.Pod.CatalogDigest != "two" || obs.Verdict != Proved {
 			t.Errorf("observation %+v", obs)
 		}
-		if w.wakeups() != 3 {
-			t.Errorf("%d wake-ups, want proved, loaded, listed", w.wakeups())
+		// Loaded and listed come in one moment and may be told as one.
+		if n := w.wakeups(); n < 2 || n > 3 {
+			t.Errorf("%d wake-ups, want proved, loaded, listed", n)
 		}
 	})
 }
@@ -570,7 +571,7 @@ func TestLag(t *testing.T) {
 		defer w.stop()
 		w.p.Ensure(key, spec(pod("a")))
 		w.until(time.Second)
-		stuck := func(ctx context.Context, _ mcpprobe.Target) mcpprobe.Report {
+		stuck := func(_ context.Context, _ mcpprobe.Target) mcpprobe.Report {
 			<-release
 			return proved()
 		}

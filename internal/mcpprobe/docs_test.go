@@ -1,0 +1,51 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpprobe_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/mcpprobe"
+)
+
+// docs/probe.md names each outcome, and names no test that does not exist.
+func TestDocs(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "probe.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, outcome := range mcpprobe.Outcomes {
+		if !strings.Contains(string(page), "`"+string(outcome)+"`") {
+			t.Errorf("outcome %s is not documented", outcome)
+		}
+	}
+	var tests strings.Builder
+	for _, pattern := range []string{"*_test.go", filepath.Join("..", "prober", "*_test.go")} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tests.Write(content)
+		}
+	}
+	for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(page), -1) {
+		if !strings.Contains(tests.String(), "func "+name[1]+"(") {
+			t.Errorf("test %s does not exist", name[1])
+		}
+	}
+	for _, name := range regexp.MustCompile(`func (TestCase\w+)\(`).FindAllStringSubmatch(tests.String(), -1) {
+		if !strings.Contains(string(page), "`"+name[1]+"`") {
+			t.Errorf("test %s is not in the table of cases", name[1])
+		}
+	}
+}
