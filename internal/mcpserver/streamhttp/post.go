@@ -146,18 +146,19 @@ func writeReply(w http.ResponseWriter, reply engine.Reply) {
 	writeJSON(w, httpStatus[reply.Status], reply.Body)
 }
 
-var jsonType = []string{mediaJSON}
+var jsonType, noSniff = []string{mediaJSON}, []string{"nosniff"}
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeLimit))
 	header := w.Header()
 	header["Content-Type"] = jsonType
+	header["X-Content-Type-Options"] = noSniff
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		header.Set("Retry-After", "1")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // A client that is gone is no error of ours.
+	_, _ = w.Write(body) //nolint:gosec // JSON that says so; and a client that is gone is no error of ours
 }
 
 // batch answers the batches of revision 2025-03-26, one message after another.
