@@ -1,0 +1,34 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package integration tests the operator's controllers on a real API server
+// and under the operator's own RBAC. There are no controllers of Kubernetes
+// and no kubelet: tests make the pods of a Deployment and say what a probe
+// would find.
+//
+// Each test has a namespace and an operator of its own, which serves that
+// namespace alone, and runs beside the others.
+package integration
+
+import (
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/test/apiserver"
+)
+
+var api *apiserver.Server
+
+func TestMain(m *testing.M) {
+	apiserver.Main(m, func(s *apiserver.Server) { api = s })
+}
+
+const (
+	// soon is by when the operator has acted upon an event.
+	soon = 20 * time.Second
+	// healed is by when it has noticed that a permission came back: it looks
+	// every 30 s.
+	healed = 60 * time.Second
+	// at is how often a test looks.
+	at = 20 * time.Millisecond
+)

@@ -1,0 +1,165 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/espalier-dev/espalier/internal/controller"
+	"github.com/espalier-dev/espalier/internal/references"
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/setup"
+)
+
+// operator is one running operator with a fake prober.
+type operator struct {
+	prober *fakeProber
+	writes *writes
+	log    *safeBuffer
+	clock  *shiftedClock
+	stop   func()
+}
+
+// startOperator starts the controllers for one namespace, as access allows.
+// It is stopped at the end of the test at the latest.
+func startOperator(t *testing.T, access *rest.Config, namespace string) *operator {
+	t.Helper()
+	o := &operator{prober: newFakeProber(), writes: &writes{}, log: &safeBuffer{}, clock: &shiftedClock{Clock: clock.RealClock{}}}
+	access = rest.CopyConfig(access)
+	access.QPS, access.Burst = 1000, 1000
+	scheme := setup.Scheme()
+	mgr, err := ctrl.NewManager(access, ctrl.Options{
+		Scheme: scheme, Cache: setup.CacheOptions([]string{namespace}), Client: setup.ClientOptions(scheme),
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Logger:     o.logger(),
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		NewClient: func(c *rest.Config, options client.Options) (client.Client, error) {
+			inner, err := client.NewWithWatch(c, options)
+			if err != nil {
+				return nil, err
+			}
+			return interceptor.NewClient(inner, o.writes.funcs()), nil
+		},
+	})
+	must(t, err)
+	security, err := resources.NewPodSecurity("restricted")
+	must(t, err)
+	// The polls of references run fifty times as fast as the clock on the wall.
+	fast := testclock.NewFakeClock(time.Now())
+	refs := references.New(mgr.GetAPIReader(), func(v []byte) string { return "digest of " + string(v) }, fast)
+	must(t, mgr.Add(refs))
+	reconciler := &controller.MCPServerReconciler{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: o.clock,
+		Recorder:    mgr.GetEventRecorder("espalier"),
+		Resources:   resources.Options{ServerImage: "ghcr.io/espalier-dev/server:test", RunAsUser: ptr.To(resources.DefaultRunAsUser), PodSecurity: "restricted"},
+		PodSecurity: security, Prober: o.prober, References: refs,
+		Tokens:      func(string) func() (string, error) { return func() (string, error) { return "token", nil } },
+		TrustedKeys: []string{"a2V5"},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	sources := controller.Sources{Probes: o.prober.wake, References: refs.Wake()}
+	options := controller.Options{Concurrency: 2, Timeout: time.Minute}
+	must(t, controller.Setup(ctx, mgr, reconciler, sources, options, prometheus.NewRegistry()))
+
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := mgr.Start(ctx); err != nil {
+			t.Errorf("manager: %v", err)
+		}
+	})
+	running.Go(func() { hurry(ctx, fast) })
+	o.stop = func() {
+		cancel()
+		running.Wait()
+	}
+	t.Cleanup(func() {
+		o.stop()
+		if t.Failed() {
+			t.Logf("log of the operator of %s:\n%s", namespace, o.log.String())
+		}
+	})
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		t.Fatal("the caches did not fill")
+	}
+	return o
+}
+
+func (o *operator) logger() logr.Logger {
+	return zap.New(zap.WriteTo(o.log), zap.UseDevMode(true))
+}
+
+// hurry lets a second pass on c every 20 ms.
+func hurry(ctx context.Context, c *testclock.FakeClock) {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			c.Step(time.Second)
+		}
+	}
+}
+
+// shiftedClock can be put forward.
+type shiftedClock struct {
+	clock.Clock
+	mu    sync.Mutex
+	shift time.Duration
+}
+
+func (c *shiftedClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Clock.Now().Add(c.shift)
+}
+
+func (c *shiftedClock) forward(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shift += d
+}
+
+// safeBuffer is written by many.
+type safeBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
