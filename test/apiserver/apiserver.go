@@ -49,6 +49,7 @@ type Server struct {
 	Client client.WithWatch
 
 	environment *envtest.Environment
+	watcher     *watcher
 }
 
 // Main starts a server, hands it to use, runs the package's tests and stops
@@ -92,7 +93,11 @@ func Start() (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("start: %w", err), environment.Stop())
 	}
 	config.QPS, config.Burst = 1000, 1000
-	server := &Server{Config: config, environment: environment}
+	watcher, err := watch(environment.ControlPlane.Etcd.DataDir, environment.ControlPlane.APIServer.CertDir)
+	if err != nil {
+		return nil, errors.Join(err, environment.Stop())
+	}
+	server := &Server{Config: config, environment: environment, watcher: watcher}
 	if err := server.prepare(); err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}
@@ -111,7 +116,12 @@ func (s *Server) prepare() error {
 }
 
 // Stop stops the server and etcd.
-func (s *Server) Stop() error { return s.environment.Stop() }
+func (s *Server) Stop() error {
+	if err := s.environment.Stop(); err != nil {
+		return err // The watcher ends them with this process.
+	}
+	return s.watcher.stopped()
+}
 
 // Operator is the operator's access: the ServiceAccount that config/rbac
 // binds, and nothing more. A test that passes with it passes under the
