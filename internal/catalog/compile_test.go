@@ -82,11 +82,16 @@ func TestCompileVerdicts(t *testing.T) {
 			reason: mcpv1.ReasonInvalidExpression, message: "spec.expression.isError: ",
 		},
 		"url that does not parse": {
-			spec: `http: {method: GET, url: "http://api/%zz"}`, reason: mcpv1.ReasonInvalidURL, message: "escape",
+			spec: `http: {method: GET, url: "http://api/%zz"}`, reason: mcpv1.ReasonInvalidURL, message: "Escape",
 		},
 		"path parameter without a placeholder": {
 			spec:   `http: {method: GET, url: "http://api/{a}", path: [{name: b, value: x}]}`,
 			reason: mcpv1.ReasonInvalidURL, message: `"b"`,
+		},
+		{
+			name:   "placeholder that nothing fills",
+			spec:   `{inputSchema: {type: object, properties: {a: {type: string}}}, http: {method: GET, url: "http://api/{b}"}}`,
+			reason: mcpv1.ReasonInvalidURL, message: "{b}",
 		},
 	}
 	for name, test := range tests {

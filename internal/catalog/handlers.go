@@ -5,14 +5,15 @@ package catalog
 
 import (
 	"encoding/json"
-	"net/url"
-	"regexp"
+	"maps"
 	"slices"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/expression"
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/schema"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
+	"github.com/espalier-dev/espalier/internal/urltemplate"
 )
 
 const (
@@ -112,29 +113,44 @@ func handlerRefs(tool *mcpv1.MCPTool) []Ref {
 	return ConnectionRefs(&tool.Spec.HTTP.Connection)
 }
 
-var placeholder = regexp.MustCompile(`\{([^{}/]+)\}`)
-
-// checkHTTP checks what the schema of the CRD cannot say of a URL.
+// checkHTTP checks what the schema of the CRD cannot say of a URL: that it
+// parses, and that each placeholder has a value to come from. The server
+// parses it by the same code.
 func checkHTTP(tool *mcpv1.MCPTool) Verdict {
 	h := tool.Spec.HTTP
 	if h == nil {
 		return Verdict{Accepted: true}
 	}
-	u, err := url.Parse(placeholder.ReplaceAllString(h.URL, "x"))
-	if err != nil || u.Host == "" || u.User != nil {
-		return refused(mcpv1.ReasonInvalidURL, "spec.http.url cannot be parsed. Give http(s)://HOST[:PORT]/PATH; escape what is not a placeholder.")
+	template, err := urltemplate.Parse(h.URL)
+	if err != nil {
+		return refused(mcpv1.ReasonInvalidURL, "spec.http.url: %v. Escape what is not a placeholder.", err)
 	}
-	names := map[string]bool{}
-	for _, m := range placeholder.FindAllStringSubmatch(h.URL, -1) {
-		names[m[1]] = true
-	}
+	placeholders := template.Placeholders()
+	given := map[string]bool{}
 	for _, p := range h.Path {
-		if !names[p.Name] {
+		if !placeholders[p.Name] {
 			return refused(mcpv1.ReasonInvalidURL, "spec.http.path names %q, which is no placeholder of spec.http.url.", p.Name)
+		}
+		given[p.Name] = true
+	}
+	in := anyObject
+	if !empty(tool.Spec.InputSchema) {
+		in = tool.Spec.InputSchema.Raw
+	}
+	// checkSchemas has compiled it before.
+	input, err := schema.CompileInput(in)
+	if err != nil {
+		return refused(mcpv1.ReasonInvalidInputSchema, "spec.inputSchema: %v.", err)
+	}
+	for _, name := range sortedNames(placeholders) {
+		if !given[name] && !input.Expects(name) {
+			return refused(mcpv1.ReasonInvalidURL, "spec.http.url has the placeholder {%s}, which is no property of spec.inputSchema. Declare it, or give it a value by spec.http.path.", name)
 		}
 	}
 	return Verdict{Accepted: true}
 }
+
+func sortedNames(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }
 
 // located is an expression and where it stands.
 type located struct {
