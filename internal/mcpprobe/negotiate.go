@@ -102,14 +102,15 @@ func (n *negotiation) took(ctx, discoverCtx context.Context, a attempt) (*handsh
 	if a.failure.final() {
 		return nil, a.failure, true
 	}
+	late := ctx.Err() != nil // nothing new is begun
 	if a.era == EraModern {
 		n.discovered = a.failure
-		if version := newestLegacy(a.failure.offered, ""); n.initializeCall == nil {
+		if version := newestLegacy(a.failure.offered, ""); n.initializeCall == nil && !late {
 			n.initialize(ctx, version)
 		}
 	} else {
 		n.initialized = a.failure
-		if n.discoverCall == nil {
+		if n.discoverCall == nil && !late {
 			// It was legacy when last seen; it may have been upgraded.
 			n.discover(discoverCtx)
 		}

@@ -32,7 +32,9 @@ func (c *Client) newTransport(t Target, addressOf func(string) string) (*transpo
 		return nil, err
 	}
 	tr := &transport{}
-	dialer := &net.Dialer{Control: c.opts.Policy.control}
+	// net/http lets a connection be made to its end although the request that
+	// wanted it has gone: without a limit of its own it would outlive the probe.
+	dialer := &net.Dialer{Control: c.opts.Policy.control, Timeout: t.Timeout}
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		return dialer.DialContext(ctx, network, addressOf(address))
 	}
@@ -45,6 +47,7 @@ func (c *Client) newTransport(t Target, addressOf func(string) string) (*transpo
 			return &sniffConn{Conn: conn, sawTLS: &tr.sawTLS}, nil
 		},
 		TLSClientConfig:        config,
+		TLSHandshakeTimeout:    t.Timeout,
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // bodies are inflated under our own bounds
 		MaxResponseHeaderBytes: c.opts.Bounds.HeaderBytes,
