@@ -88,8 +88,7 @@ func TestCompileVerdicts(t *testing.T) {
 			spec:   `http: {method: GET, url: "http://api/{a}", path: [{name: b, value: x}]}`,
 			reason: mcpv1.ReasonInvalidURL, message: `"b"`,
 		},
-		{
-			name:   "placeholder that nothing fills",
+		"placeholder that nothing fills": {
 			spec:   `{inputSchema: {type: object, properties: {a: {type: string}}}, http: {method: GET, url: "http://api/{b}"}}`,
 			reason: mcpv1.ReasonInvalidURL, message: "{b}",
 		},
