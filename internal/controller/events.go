@@ -22,8 +22,10 @@ func tellTransitions(recorder events.EventRecorder, obj runtime.Object, before, 
 			continue
 		}
 		kind := corev1.EventTypeNormal
-		// Before the first verdict nothing was lost that could be warned of.
-		if is.Status == metav1.ConditionFalse && !(was == nil && meta.IsStatusConditionTrue(after, mcpv1.ConditionReconciling)) {
+		// What every start goes through is no reason to warn, unless something
+		// was lost.
+		lost := was != nil && was.Status == metav1.ConditionTrue
+		if is.Status != metav1.ConditionTrue && (lost || !passing(is.Reason)) {
 			kind = corev1.EventTypeWarning
 		}
 		recorder.Eventf(obj, nil, kind, is.Reason, t, "%s", bounded(t+" is "+string(is.Status)+": "+is.Message, 1000))
@@ -37,7 +39,7 @@ func toldConditions(conditions []metav1.Condition) []string {
 	ready := conditionVerdict(conditions, mcpv1.ConditionReady)
 	for _, t := range []string{mcpv1.ConditionResolvedRefs, mcpv1.ConditionAvailable} {
 		v := conditionVerdict(conditions, t)
-		if v.status == metav1.ConditionFalse && v.reason != ready.reason && !passing(v.reason) {
+		if v.status == metav1.ConditionFalse && v.reason != ready.reason && !passing(v.reason) && v.reason != mcpv1.ReasonNotReady {
 			told = append(told, t)
 		}
 	}
@@ -46,7 +48,11 @@ func toldConditions(conditions []metav1.Condition) []string {
 
 // passing: a state that every start and rollout goes through.
 func passing(reason string) bool {
-	return reason == mcpv1.ReasonStarting || reason == mcpv1.ReasonRollingOut || reason == mcpv1.ReasonNotReady
+	switch reason {
+	case mcpv1.ReasonStarting, mcpv1.ReasonRollingOut, mcpv1.ReasonPending, mcpv1.ReasonCatalogPending, mcpv1.ReasonRolloutForCredentials:
+		return true
+	}
+	return false
 }
 
 func conditionVerdict(conditions []metav1.Condition, t string) verdict {
