@@ -1,0 +1,192 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+)
+
+// Options of a session.
+type Options struct {
+	// URL of the MCP endpoint, and the HTTP client to call it with.
+	URL  string
+	HTTP *http.Client
+	// Header of each request. Credential says that one is among them.
+	Header     http.Header
+	Credential bool
+	Protocol   serverconfig.Protocol
+	// Version of Espalier, told to servers.
+	Version string
+	// MaxBytes of one message.
+	MaxBytes int64
+}
+
+// Session is an open session. It is safe for concurrent use.
+type Session struct {
+	carrier  carrier
+	options  *Options
+	revision revision
+	// declares tools at all, and that it tells of changes of their list.
+	tools, listChanged bool
+	ttl                *time.Duration
+	private            bool
+
+	ids      atomic.Int64
+	progress sync.Map // id -> func(wire.Object)
+	changed  chan struct{}
+}
+
+// Connect opens a session: it finds out the era and shakes hands.
+func Connect(ctx context.Context, options Options) (*Session, error) {
+	s := &Session{options: &options, changed: make(chan struct{}, 1)}
+	s.carrier = newHTTP(&options, s.hear)
+	if err := s.negotiate(ctx); err != nil {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), behind)
+		defer cancel()
+		s.carrier.close(closing)
+		return nil, err
+	}
+	return s, nil
+}
+
+// Version of the protocol that was agreed on.
+func (s *Session) Version() string { return s.revision.version }
+
+// ListChanged reports whether the server says that it tells of changes.
+func (s *Session) ListChanged() bool { return s.listChanged }
+
+// Changed holds a value after the server told of a change of its tools.
+func (s *Session) Changed() <-chan struct{} { return s.changed }
+
+// Close ends the session and awaits what it still does.
+func (s *Session) Close(ctx context.Context) { s.carrier.close(ctx) }
+
+// hear takes a notification.
+func (s *Session) hear(in incoming) {
+	method, _ := wire.Text(in.method)
+	switch method {
+	case mcp.NotificationToolsChanged:
+		s.tell()
+	case mcp.NotificationProgress:
+		params, err := wire.DecodeObject(in.params)
+		if err != nil {
+			return
+		}
+		id, err := strconv.ParseInt(string(params.Get("progressToken")), 10, 64)
+		if err != nil {
+			return
+		}
+		if f, ok := s.progress.Load(id); ok {
+			f.(func(wire.Object))(params) //nolint:forcetypeassert // Nothing else is stored.
+		}
+	}
+}
+
+func (s *Session) tell() {
+	select {
+	case s.changed <- struct{}{}:
+	default: // It is due already.
+	}
+}
+
+func (s *Session) next() int64 { return s.ids.Add(1) }
+
+// Check asks for a sign of life: ping in the legacy era, discover in the
+// modern one. Any answer of JSON-RPC is one.
+func (s *Session) Check(ctx context.Context) error {
+	m := &message{id: s.next(), method: mcp.MethodPing}
+	if s.revision.modern {
+		m.method = mcp.MethodDiscover
+	}
+	_, err := s.carrier.request(ctx, m)
+	if isRPC(err) {
+		return nil
+	}
+	return err
+}
+
+// Listen hears what the server says by itself, for Changed, until ctx ends or
+// the stream does. offered is false where the server has no such stream.
+func (s *Session) Listen(ctx context.Context) (offered bool, err error) {
+	if !s.revision.modern {
+		err = s.carrier.stream(ctx)
+		return err != errNotOffered, err //nolint:errorlint // It is never wrapped.
+	}
+	_, err = s.carrier.request(ctx, &message{
+		id: s.next(), method: mcp.MethodSubscriptionsListen, params: []byte(`"notifications":{"toolsListChanged":true}`),
+	})
+	return !isRPC(err), err
+}
+
+// Call is one tools/call.
+type Call struct {
+	Tool string
+	// Args is a raw object.
+	Args []byte
+	// Header mirrors arguments, see Mirror.
+	Header http.Header
+	// Meta are further members of _meta, without braces.
+	Meta []byte
+	// Progress, if set, is given the params of the server's progress. It may
+	// be called by several goroutines, but by none after Call returned.
+	Progress func(params wire.Object)
+}
+
+// Call calls a tool and gives the raw result.
+func (s *Session) Call(ctx context.Context, c *Call) ([]byte, error) {
+	m := &message{id: s.next(), method: mcp.MethodToolsCall, name: c.Tool, header: c.Header, meta: c.Meta}
+	m.params = append([]byte(`"name":`), wire.AppendString(nil, c.Tool)...)
+	m.params = append(m.params, `,"arguments":`...)
+	m.params = append(m.params, c.Args...)
+	if c.Progress != nil {
+		if len(m.meta) > 0 {
+			m.meta = append(m.meta[:len(m.meta):len(m.meta)], ',')
+		}
+		m.meta = strconv.AppendInt(append(m.meta, `"progressToken":`...), m.id, 10)
+		gate := &gate{f: c.Progress}
+		s.progress.Store(m.id, gate.pass)
+		defer func() {
+			s.progress.Delete(m.id)
+			gate.shut()
+		}()
+	}
+	return s.carrier.request(ctx, m)
+}
+
+// gate lets calls pass until it is shut.
+type gate struct {
+	mu     sync.Mutex
+	closed bool
+	f      func(wire.Object)
+}
+
+func (g *gate) pass(params wire.Object) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.f(params)
+	}
+}
+
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+}
+
+func cancelNote(id int64) *message {
+	return &message{
+		method: mcp.NotificationCancelled,
+		params: append(strconv.AppendInt([]byte(`"requestId":`), id, 10), `,"reason":"cancelled"`...),
+	}
+}
