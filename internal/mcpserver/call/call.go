@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
 // Call is one call of one tool.
@@ -28,6 +30,15 @@ type Call struct {
 	Principal any
 	// MaxBytes bounds every hop that the call makes.
 	MaxBytes int64
+	// Meta are the members of the request's _meta that are the caller's own,
+	// raw and without braces. It is valid as long as RawArgs is.
+	Meta []byte
+	// Hops is through how many shared servers the call came.
+	Hops int
+	// Progress tells the caller of progress: params of the notification, but
+	// for the token. It is nil when the caller asked for none, may be called
+	// by several goroutines, and by none after the handler returned.
+	Progress func(params wire.Object)
 }
 
 // Vars are the variables of expressions in the scope of a call.
@@ -41,6 +52,9 @@ type Result struct {
 	Content json.RawMessage
 	// Structured is any JSON value; nil for none.
 	Structured json.RawMessage
+	// Meta is a raw object for the result's _meta; nil for none. Keys of the
+	// protocol and of ours are left out of it.
+	Meta json.RawMessage
 	// IsError marks an answer that tells of a failure.
 	IsError bool
 }
@@ -88,6 +102,12 @@ const (
 	ConcurrencyLimit  Reason = "ConcurrencyLimit"
 	StreamLimit       Reason = "StreamLimit"
 	Internal          Reason = "Internal"
+	// UpstreamUnavailable: the server behind does not answer; UpstreamError:
+	// it answered with an error of the protocol; HopLimit: the call came
+	// through too many servers, most likely in a circle.
+	UpstreamUnavailable Reason = "UpstreamUnavailable"
+	UpstreamError       Reason = "UpstreamError"
+	HopLimit            Reason = "HopLimit"
 )
 
 // Error is a failure that a model and a program can read.

@@ -24,8 +24,12 @@ type Snapshot struct {
 	Digest    string
 	Config    *serverconfig.Config
 	NotServed []podreport.NotServed
+	// Flagged are tools that are served, and what is odd about them.
+	Flagged []podreport.NotServed
 	// Rejected says in words why entries are not served, for the log.
 	Rejected map[string]string
+	// Sources counts the served tools by where they come from.
+	Sources map[string]int
 	// ServerInfo is the raw value of _meta's server info.
 	ServerInfo json.RawMessage
 	// Discover is the raw result of server/discover.
@@ -48,7 +52,7 @@ func Build(config *serverconfig.Config, digest string, factory HandlerFactory, p
 	s := &Snapshot{
 		Digest: digest, Config: config, Rejected: map[string]string{},
 		byName: make(map[string]*Tool, len(config.Tools)), origins: map[string]struct{}{},
-		paths: map[serverconfig.TransportType]string{},
+		paths: map[serverconfig.TransportType]string{}, Sources: map[string]int{},
 	}
 	for i := range config.Tools {
 		s.add(config.Tools[i], factory, previous)
@@ -101,6 +105,19 @@ func (s *Snapshot) add(config serverconfig.Tool, factory HandlerFactory, previou
 func (s *Snapshot) keep(t *Tool) {
 	s.tools = append(s.tools, t)
 	s.byName[t.Name] = t
+	s.Sources[t.config.Source]++
+	if t.config.Upstream == nil {
+		return
+	}
+	flag := func(reason string) {
+		s.Flagged = append(s.Flagged, podreport.NotServed{Kind: "tool", Name: t.Name, Reason: reason})
+	}
+	if t.Unchecked {
+		flag(podreport.ReasonSchemaNotChecked)
+	}
+	if len(t.Name) > mcp.MaxClientToolName {
+		flag(podreport.ReasonLongName)
+	}
 }
 
 // Tool gives a tool by its name, nil when there is none.
@@ -157,10 +174,13 @@ func (s *Snapshot) meta() []byte {
 }
 
 // AppendCaching writes the fields of a cacheable result. No rule depends on
-// the caller yet, so any cache may keep it.
+// the caller yet, so any cache may keep it unless an upstream objects.
 func (s *Snapshot) AppendCaching(dst []byte) []byte {
 	dst = append(dst, `,"ttlMs":`...)
 	dst = strconv.AppendInt(dst, s.TTL(), 10)
+	if s.Config.CacheScope == serverconfig.CachePrivate {
+		return append(dst, `,"cacheScope":"private"`...)
+	}
 	return append(dst, `,"cacheScope":"public"`...)
 }
 

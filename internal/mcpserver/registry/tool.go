@@ -26,6 +26,8 @@ type Tool struct {
 	Output   *schema.Schema
 	Handler  call.Handler
 	Metadata map[string]string
+	// Unchecked: the schemas are the upstream's own business.
+	Unchecked bool
 
 	config serverconfig.Tool
 	group  *group
@@ -69,15 +71,10 @@ func buildTool(config serverconfig.Tool, factory HandlerFactory) (_ *Tool, failu
 		Name: config.Name, EntryPoint: config.Metadata["entryPoint"] == "true",
 		Metadata: config.Metadata, config: config, group: newGroup(),
 	}
-	if t.Input, err = schema.CompileInput(definition.Get("inputSchema")); err != nil {
-		return nil, &buildError{ReasonInvalidInput, err}
+	if failure := t.compileSchemas(definition); failure != nil {
+		return nil, failure
 	}
 	output := definition.Get("outputSchema")
-	if output != nil {
-		if t.Output, err = schema.Compile(output); err != nil {
-			return nil, &buildError{ReasonInvalidOutput, err}
-		}
-	}
 	if t.Handler, err = factory(&t.config, t.Input); err != nil {
 		return nil, &buildError{ReasonInvalidHandler, err}
 	}
@@ -88,6 +85,30 @@ func buildTool(config serverconfig.Tool, factory HandlerFactory) (_ *Tool, failu
 		t.Legacy = without(definition, "outputSchema")
 	}
 	return t, nil
+}
+
+// compileSchemas fills Input and Output. Of a tool of an upstream a schema
+// that cannot be compiled is passed on: the server behind applies it.
+func (t *Tool) compileSchemas(definition wire.Object) *buildError {
+	var err error
+	input, output := definition.Get("inputSchema"), definition.Get("outputSchema")
+	foreign := t.config.Upstream != nil
+	if t.Input, err = schema.CompileInput(input); err != nil {
+		if !foreign || !wire.IsObject(input) {
+			return &buildError{ReasonInvalidInput, err}
+		}
+		t.Input, t.Unchecked = schema.Unchecked(), true
+	}
+	if output == nil {
+		return nil
+	}
+	if t.Output, err = schema.Compile(output); err != nil {
+		if !foreign {
+			return &buildError{ReasonInvalidOutput, err}
+		}
+		t.Output, t.Unchecked = nil, true
+	}
+	return nil
 }
 
 // isObjectSchema reports whether a schema says of itself that it is of type

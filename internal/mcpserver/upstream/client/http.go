@@ -294,7 +294,7 @@ func (c *httpCarrier) notify(ctx context.Context, m *message) error {
 }
 
 // stream implements carrier by a GET. Any refusal means that none is offered.
-func (c *httpCarrier) stream(ctx context.Context) error {
+func (c *httpCarrier) stream(ctx context.Context, standing func()) error {
 	response, err := c.send(ctx, http.MethodGet, nil, &message{})
 	if err != nil {
 		return err
@@ -303,6 +303,7 @@ func (c *httpCarrier) stream(ctx context.Context) error {
 	if response.StatusCode/100 != 2 || mediaType(response.Header) != typeSSE {
 		return errNotOffered
 	}
+	standing()
 	events := sse.NewReader(response.Body)
 	events.Max = c.options.MaxBytes
 	for {

@@ -31,7 +31,7 @@ type revision struct {
 
 // encode writes m as it is sent in revision r.
 func (m *message) encode(r revision, version string) []byte {
-	out := append([]byte(`{"jsonrpc":"2.0"`), ""...)
+	out := []byte(`{"jsonrpc":"2.0"`)
 	if m.id != 0 {
 		out = append(out, `,"id":`...)
 		out = strconv.AppendInt(out, m.id, 10)

@@ -43,6 +43,8 @@ type Session struct {
 
 	ids      atomic.Int64
 	progress sync.Map // id -> func(wire.Object)
+	// standing is called when a listen stream is acknowledged.
+	standing atomic.Pointer[func()]
 	changed  chan struct{}
 }
 
@@ -77,6 +79,10 @@ func (s *Session) hear(in incoming) {
 	switch method {
 	case mcp.NotificationToolsChanged:
 		s.tell()
+	case mcp.NotificationAcknowledged:
+		if f := s.standing.Swap(nil); f != nil {
+			(*f)()
+		}
 	case mcp.NotificationProgress:
 		params, err := wire.DecodeObject(in.params)
 		if err != nil {
@@ -102,26 +108,28 @@ func (s *Session) tell() {
 func (s *Session) next() int64 { return s.ids.Add(1) }
 
 // Check asks for a sign of life: ping in the legacy era, discover in the
-// modern one. Any answer of JSON-RPC is one.
+// modern one. A legacy server may well not know ping: that it says so is one.
 func (s *Session) Check(ctx context.Context) error {
 	m := &message{id: s.next(), method: mcp.MethodPing}
 	if s.revision.modern {
 		m.method = mcp.MethodDiscover
 	}
 	_, err := s.carrier.request(ctx, m)
-	if isRPC(err) {
+	if !s.revision.modern && isRPC(err) {
 		return nil
 	}
 	return err
 }
 
 // Listen hears what the server says by itself, for Changed, until ctx ends or
-// the stream does. offered is false where the server has no such stream.
-func (s *Session) Listen(ctx context.Context) (offered bool, err error) {
+// the stream does; standing is called when the stream stands. offered is false
+// where the server has none. Only one Listen may run at a time.
+func (s *Session) Listen(ctx context.Context, standing func()) (offered bool, err error) {
 	if !s.revision.modern {
-		err = s.carrier.stream(ctx)
+		err = s.carrier.stream(ctx, standing)
 		return err != errNotOffered, err //nolint:errorlint // It is never wrapped.
 	}
+	s.standing.Store(&standing)
 	_, err = s.carrier.request(ctx, &message{
 		id: s.next(), method: mcp.MethodSubscriptionsListen, params: []byte(`"notifications":{"toolsListChanged":true}`),
 	})

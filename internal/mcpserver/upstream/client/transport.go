@@ -21,8 +21,9 @@ type carrier interface {
 	// agree says what revision is spoken from now on.
 	agree(r revision)
 	// stream reads what a legacy server says by itself until ctx ends or the
-	// stream does. errNotOffered: there is none.
-	stream(ctx context.Context) error
+	// stream does; standing is called when it stands. errNotOffered: there is
+	// none.
+	stream(ctx context.Context, standing func()) error
 	// close ends the session and awaits what runs behind.
 	close(ctx context.Context)
 }
