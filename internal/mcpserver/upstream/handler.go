@@ -74,6 +74,9 @@ func (h *handler) call(ctx context.Context, c *call.Call) (*call.Result, error) 
 		}
 		raw, err := l.Call(ctx, request)
 		done()
+		if client.ReasonOf(err) == client.SessionLost {
+			l.dead.Store(true)
+		}
 		switch {
 		case err == nil:
 			return h.result(raw)

@@ -43,6 +43,8 @@ type lease struct {
 	*client.Session
 	credential string
 	users      atomic.Int64
+	// dead: the server said that it does not know the session.
+	dead atomic.Bool
 }
 
 // newSource begins to connect. before is what was listed over another

@@ -54,7 +54,9 @@ func (s *source) watch(ctx context.Context, l *lease) error {
 			// What changed before the stream stood was not told.
 			err = s.reload(ctx, l)
 		case <-s.poke:
-			err = s.check(ctx, l)
+			if err = s.check(ctx, l); l.dead.Load() {
+				err = &client.Error{Reason: client.SessionLost}
+			}
 		case <-health.C:
 			err = s.check(ctx, l)
 		case <-l.Changed():
