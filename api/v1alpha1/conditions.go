@@ -9,7 +9,8 @@ const (
 	// ConditionReady: a client can use this server now.
 	//
 	// True: Proved, ScaledToZero, Suspended, AuthRequired.
-	// False: the reason of the condition that stands in the way.
+	// False: the reason of the condition that stands in the way, or
+	// UpstreamsUnavailable where all entries are gone with their upstreams.
 	// Unknown: Pending, Stale, ProbeBlocked.
 	ConditionReady = "Ready"
 
@@ -22,10 +23,11 @@ const (
 	// Filtered.
 	ConditionAccepted = "Accepted"
 
-	// ConditionResolvedRefs: the Secrets and ConfigMaps that are named exist.
+	// ConditionResolvedRefs: the Secrets, ConfigMaps and MCPServers that are named exist.
 	//
 	// True: ResolvedRefs. False: SecretNotFound, SecretKeyNotFound,
-	// ConfigMapNotFound, ConfigMapKeyNotFound, Forbidden. Unknown: Pending.
+	// ConfigMapNotFound, ConfigMapKeyNotFound, ServerNotFound, Forbidden.
+	// Unknown: Pending.
 	ConditionResolvedRefs = "ResolvedRefs"
 
 	// ConditionAvailable: the pods run.
@@ -50,7 +52,11 @@ const (
 	// CatalogTooLarge, CatalogUnsupported, ListMismatch. Unknown: Pending.
 	ConditionSynced = "Synced"
 
-	// ConditionUpstreamsReady: the upstreams answer. True: NotApplicable.
+	// ConditionUpstreamsReady: the upstreams answer.
+	//
+	// True: UpstreamsReady, NotApplicable. False: UpstreamsUnavailable,
+	// ServerNotFound, UpstreamCycle, UpstreamAuthRequired; the message names
+	// the upstreams. Unknown: Pending, ScaledToZero, Suspended.
 	ConditionUpstreamsReady = "UpstreamsReady"
 
 	// ConditionContractMet: the tools are those of the contract. True:
@@ -172,6 +178,14 @@ const (
 	ReasonServerNotFound = "ServerNotFound"
 	// ReasonServerNotFronted: the MCPServer is of a type that serves no MCPTools.
 	ReasonServerNotFronted = "ServerNotFronted"
+	// ReasonUpstreamsReady: all upstreams answer.
+	ReasonUpstreamsReady = "UpstreamsReady"
+	// ReasonUpstreamsUnavailable: upstreams do not answer; as a reason of Ready: with them all entries are gone.
+	ReasonUpstreamsUnavailable = "UpstreamsUnavailable"
+	// ReasonUpstreamCycle: following serverRef leads back to the server.
+	ReasonUpstreamCycle = "UpstreamCycle"
+	// ReasonUpstreamAuthRequired: the upstream wants a credential that nobody gave.
+	ReasonUpstreamAuthRequired = "UpstreamAuthRequired"
 	// ReasonFiltered: include, exclude or filter of the server leave the tool out.
 	ReasonFiltered = "Filtered"
 	// ReasonNotAccepted: the server did not accept the tool.

@@ -74,6 +74,7 @@ type MCPServerList struct {
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !(has(self.workload) || has(self.suspend) || has(self.startupTimeoutSeconds) || has(self.terminationGracePeriodSeconds))",message="workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !has(self.probe) || !(has(self.probe.gateReadiness) || has(self.probe.via))",message="probe.gateReadiness and probe.via need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.external.headers) || self.external.headers.all(h, !has(h.expression))",message="external.headers cannot use expression, which needs a call: use value, secretKeyRef or configMapKeyRef"
+// +kubebuilder:validation:XValidation:rule="self.type == 'Tools' || !has(self.upstreams)",message="upstreams needs type Tools: Espalier does not stand in front of a Container or an External server"
 type MCPServerSpec struct {
 	// type says what runs behind the server. The member of that name is set,
 	// and no other.
@@ -117,6 +118,16 @@ type MCPServerSpec struct {
 	// tools says which tools are served, and how conflicts end.
 	// +optional
 	Tools *ToolsPolicy `json:"tools,omitempty"`
+
+	// upstreams are other MCP servers whose tools are served beside the
+	// MCPTools that name this server. A declared tool wins over one of an
+	// upstream; among upstreams tools.conflictPolicy decides.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	Upstreams []Upstream `json:"upstreams,omitempty"`
 
 	// limits of what callers may use.
 	// +optional
@@ -291,8 +302,9 @@ const (
 //
 // +kubebuilder:validation:MinProperties=1
 type ToolsPolicy struct {
-	// max is how many tools that come from elsewhere are served. Defaults to
-	// 100. Tools declared as MCPTools are never cut.
+	// max is how many tools of upstreams are served, in the order of
+	// upstreams and then of the upstream. Defaults to 100. Tools declared as
+	// MCPTools are never cut. status.toolsCut names what is cut.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
@@ -327,8 +339,17 @@ type ToolsPolicy struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Filter string `json:"filter,omitempty"`
 
+	// overrides change tools of upstreams, before include, exclude and filter
+	// are asked.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
+	Overrides []ToolOverride `json:"overrides,omitempty"`
+
 	// conflictPolicy says which of two tools of one name is served. Defaults
-	// to Oldest.
+	// to Oldest, which is the first among upstreams.
 	// +optional
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
 }

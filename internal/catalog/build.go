@@ -25,8 +25,10 @@ type Catalog struct {
 	Verdicts map[string]Verdict
 	// Served are the accepted tools by metadata.name.
 	Served map[string]*Compiled
-	// Refs of the accepted tools, sorted.
+	// Refs of the accepted tools and the upstreams, sorted.
 	Refs []Ref
+	// reserved names are those that conflicting tools hide from one another.
+	reserved []string
 }
 
 // Build joins the tools that name server. Their order does not matter.
@@ -52,6 +54,7 @@ func Build(server *mcpv1.MCPServer, tools []*Compiled, trust serverconfig.ProbeT
 		c.Config.Tools = append(c.Config.Tools, *t.Entry)
 		c.Refs = append(c.Refs, t.Refs...)
 	}
+	slices.Sort(c.reserved)
 	slices.SortFunc(c.Config.Tools, func(a, b serverconfig.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	c.Refs = SortRefs(c.Refs)
 	return c
@@ -142,6 +145,7 @@ func (c *Catalog) resolveConflicts(server *mcpv1.MCPServer, candidates []*Compil
 	}
 	for name, group := range byName {
 		if policy == mcpv1.ConflictHideAll && len(group) > 1 {
+			c.reserved = append(c.reserved, name)
 			for i, t := range group {
 				other := group[(i+1)%len(group)]
 				c.Verdicts[t.Object] = refused(mcpv1.ReasonConflict,

@@ -152,6 +152,7 @@ func (r *MCPServerReconciler) setup(mgr ctrl.Manager, sources Sources, opts Opti
 		Owns(&corev1.ConfigMap{}).
 		Owns(&policyv1.PodDisruptionBudget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&mcpv1.MCPTool{}, handler.EnqueueRequestsFromMapFunc(r.serversOfTool), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&mcpv1.MCPServer{}, handler.EnqueueRequestsFromMapFunc(r.serversInFrontOf), builder.WithPredicates(upstreamChanged)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(serverOfPod)).
 		WatchesRawSource(wakeUps(sources.Probes)).
 		WatchesRawSource(wakeUps(sources.References)).

@@ -301,7 +301,8 @@ func (s *serverScope) listDiff(report *mcpprobe.Report) string {
 			return fmt.Sprintf("%s is another definition", tool.Name())
 		}
 	}
-	if len(listed) > wanted {
+	// What upstreams add is known on the wire only.
+	if len(listed) > wanted && len(s.catalog.Config.Upstreams) == 0 {
 		return fmt.Sprintf("%d more than wanted", len(listed)-wanted)
 	}
 	return ""

@@ -146,6 +146,8 @@ func readiness(s *serverScope, e *evaluation) verdict {
 		return e.healthy
 	case e.healthy.reason == mcpv1.ReasonAuthRequired:
 		return yes(mcpv1.ReasonAuthRequired, e.healthy.message)
+	case e.healthy.status == metav1.ConditionTrue && e.synced.status == metav1.ConditionTrue && upstreamsGone(s, e):
+		return no(mcpv1.ReasonUpstreamsUnavailable, "The server answers and has nothing to serve: "+e.upstreamsReady.message)
 	case e.healthy.status == metav1.ConditionTrue && e.synced.status == metav1.ConditionTrue:
 		return yes(mcpv1.ReasonProved, e.healthy.message)
 	case e.healthy.status == metav1.ConditionTrue && underWay(e.synced):

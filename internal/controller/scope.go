@@ -29,6 +29,8 @@ type serverScope struct {
 	// tools that name the server, compiled, with the objects they came from.
 	tools   []*mcpv1.MCPTool
 	catalog *catalog.Catalog
+	// upstreams of the spec, resolved.
+	upstreams []catalog.Upstream
 	// set is the catalog cut for travel; nil when it does not fit.
 	set *serverconfig.Set
 

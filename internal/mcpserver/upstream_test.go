@@ -55,7 +55,7 @@ func (p *peer) up() {
 	var listener net.Listener
 	var err error
 	for range 100 {
-		if listener, err = net.Listen("tcp", p.address); err == nil { //nolint:noctx // a test's own port
+		if listener, err = net.Listen("tcp", p.address); err == nil {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -152,7 +152,7 @@ func TestUpstreamsOfBothEras(t *testing.T) {
 
 func get(t *testing.T, f *fixture, path string) string {
 	t.Helper()
-	response, err := f.client.Get(f.internal() + path) //nolint:noctx // a test's own server
+	response, err := f.client.Get(f.internal() + path)
 	must(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)

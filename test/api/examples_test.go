@@ -57,6 +57,10 @@ var patterns = map[string]examples{
 		good: []string{`data`, `"0"`, `a-b`},
 		bad:  []string{`-a`, `a-`, `A`, `a.b`},
 	},
+	`^[A-Za-z0-9_.-]+$`: {
+		good: []string{`orders_`, `a.B-1`},
+		bad:  []string{`"a b"`, `a/`, `a*`, `ä`},
+	},
 	`^[A-Za-z0-9_.-]{1,128}$`: {
 		good: []string{`get_forecast`, `A.b-C`, `"1"`},
 		bad:  []string{`"a b"`, `a/b`, `ä`, `"a*"`},
@@ -131,6 +135,31 @@ var rules = map[string]examples{
 	"timeoutSeconds (default 10) is at most intervalSeconds (default 30)": {
 		good: []string{`{timeoutSeconds: 30}`, `{intervalSeconds: 10}`, `{timeoutSeconds: 5, intervalSeconds: 5}`},
 		bad:  []string{`{timeoutSeconds: 31}`, `{intervalSeconds: 9}`, `{timeoutSeconds: 6, intervalSeconds: 5}`},
+	},
+	"upstreams needs type Tools: Espalier does not stand in front of a Container or an External server": {
+		good: []string{`{upstreams: [{name: a, url: "http://a"}]}`},
+		bad: []string{`{type: Container, container: {image: a}, upstreams: [{name: a, url: "http://a"}]}`,
+			`{type: External, external: {url: "http://a"}, upstreams: [{name: a, serverRef: {name: b}}]}`},
+	},
+	"set exactly one of serverRef and url": {
+		good: []string{`{name: a, url: "http://a"}`, `{name: a, serverRef: {name: b}}`},
+		bad:  []string{`{name: a}`, `{name: a, url: "http://a", serverRef: {name: b}}`},
+	},
+	"headers and tls need url: a serverRef inherits those of the MCPServer it names": {
+		good: []string{`{name: a, url: "http://a", headers: [{name: A, value: b}], tls: {serverName: a}}`},
+		bad:  []string{`{name: a, serverRef: {name: b}, headers: [{name: A, value: b}]}`, `{name: a, serverRef: {name: b}, tls: {serverName: a}}`},
+	},
+	"headers of an upstream cannot use expression, since its connection is shared by all callers: use value, secretKeyRef or configMapKeyRef": {
+		good: []string{`{name: a, url: "http://a", headers: [{name: A, value: b}]}`},
+		bad:  []string{`{name: a, url: "http://a", headers: [{name: A, expression: "'b'"}]}`},
+	},
+	"a reference stays in its own namespace: leave out namespace, or use url": {
+		good: []string{`{name: a}`},
+		bad:  []string{`{name: a, namespace: b}`},
+	},
+	"an override changes something: set rename, title, description, annotations or metadata": {
+		good: []string{`{name: a, rename: b}`, `{name: a, title: b}`, `{name: a, description: b}`, `{name: a, annotations: {readOnlyHint: true}}`, `{name: a, metadata: {a: b}}`},
+		bad:  []string{`{name: a}`},
 	},
 	"burst needs requestsPerSecond": {
 		good: []string{`{requestsPerSecond: 1, burst: 1}`, `{requestsPerSecond: 1}`},

@@ -17,6 +17,7 @@ func x(n int) string { return strings.Repeat("x", n) }
 var borders = map[string]string{
 	"spec.external.url minLength":    `http://a`,
 	"spec.http.url minLength":        `http://a`,
+	"spec.upstreams[].url minLength": `http://a`,
 	"spec.limits minProperties":      `{streams: 1}`,
 	"spec.publicURL minLength":       `http://a`,
 	"spec.workload.volumes minItems": `[{name: a, emptyDir: {}}]`,
@@ -36,6 +37,7 @@ var neverAccepted = []string{
 	".namespace",
 	"spec.external.headers[].expression",
 	"spec.probe.headers[].expression",
+	"spec.upstreams[].headers[].expression",
 }
 
 func isNeverAccepted(path string) bool {

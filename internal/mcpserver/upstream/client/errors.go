@@ -20,7 +20,7 @@ type Reason string
 
 // Reasons of an Error.
 const (
-	CredentialMissing   Reason = "CredentialMissing" //nolint:gosec // a word, no credential
+	CredentialMissing   Reason = "CredentialMissing"
 	DNSFailed           Reason = "DNSFailed"
 	ConnectionRefused   Reason = "ConnectionRefused"
 	ConnectionLost      Reason = "ConnectionLost"

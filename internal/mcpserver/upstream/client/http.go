@@ -97,9 +97,10 @@ func (c *httpCarrier) send(ctx context.Context, method string, body []byte, m *m
 	}
 	request.Header.Set("User-Agent", "espalier/"+c.options.Version)
 	request.Header.Set("Accept", typeJSON+", "+typeSSE)
-	if method == http.MethodPost {
+	switch method {
+	case http.MethodPost:
 		request.Header.Set("Content-Type", typeJSON)
-	} else if method == http.MethodGet {
+	case http.MethodGet:
 		request.Header.Set("Accept", typeSSE)
 	}
 	m.headers(r, request.Header)
