@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -139,7 +138,6 @@ func TestAllGoneWithUpstreams(t *testing.T) {
 	if got := condition(w.pass().Conditions, mcpv1.ConditionReady); got != "True Proved" {
 		t.Errorf("Ready is %s", got)
 	}
-	w.later(time.Minute)
 }
 
 func TestUnresolvedUpstreams(t *testing.T) {
