@@ -95,7 +95,7 @@ func setReplicas(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 		status.Replicas, status.ReadyReplicas, status.HealthyReplicas, status.SyncedReplicas = nil, nil, nil, nil
 		return
 	}
-	replicas, ready := 0, 0
+	var replicas, ready int32
 	for _, pod := range s.pods {
 		if pod.DeletionTimestamp == nil && !finished(pod) {
 			replicas++
@@ -104,21 +104,21 @@ func setReplicas(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 			ready++
 		}
 	}
-	status.Replicas, status.ReadyReplicas = ptr.To(int32(replicas)), ptr.To(int32(ready)) //nolint:gosec // Numbers of pods fit.
+	status.Replicas, status.ReadyReplicas = ptr.To(replicas), ptr.To(ready)
 	// While a verdict on some replica is awaited the numbers are held, but
 	// they never exceed the replicas of which nothing else is known.
 	if e.pending && status.HealthyReplicas != nil {
-		status.HealthyReplicas = ptr.To(max(min(*status.HealthyReplicas, int32(ready-e.refused)), int32(e.proved))) //nolint:gosec // As above.
+		status.HealthyReplicas = ptr.To(max(min(*status.HealthyReplicas, ready-e.refused), e.proved))
 	} else {
-		status.HealthyReplicas = ptr.To(int32(e.proved)) //nolint:gosec // As above.
+		status.HealthyReplicas = ptr.To(e.proved)
 	}
 	switch {
 	case !resources.Fronted(s.server):
 		status.SyncedReplicas = nil
 	case e.pending && status.SyncedReplicas != nil:
-		status.SyncedReplicas = ptr.To(min(*status.SyncedReplicas, int32(ready))) //nolint:gosec // As above.
+		status.SyncedReplicas = ptr.To(min(*status.SyncedReplicas, ready))
 	default:
-		status.SyncedReplicas = ptr.To(int32(e.inSync)) //nolint:gosec // As above.
+		status.SyncedReplicas = ptr.To(e.inSync)
 	}
 }
 
@@ -208,7 +208,7 @@ type evaluation struct {
 	pending bool
 	// proved, refused (a failure, or a credential is wanted) and inSync count
 	// replicas that take traffic.
-	proved, refused, inSync int
+	proved, refused, inSync int32
 	// wantsAuth is a target that wants a credential and was given none.
 	wantsAuth *prober.TargetObservation
 	// endpointChanged: what the status says is of another endpoint.
@@ -316,11 +316,11 @@ func startsAnew(s *serverScope) bool {
 	return false
 }
 
-func zeroVerdict(s *serverScope, make func(reason, message string) verdict) verdict {
+func zeroVerdict(s *serverScope, of func(reason, message string) verdict) verdict {
 	if resources.Suspended(s.server) {
-		return make(mcpv1.ReasonSuspended, "spec.suspend is true: there are no pods.")
+		return of(mcpv1.ReasonSuspended, "spec.suspend is true: there are no pods.")
 	}
-	return make(mcpv1.ReasonScaledToZero, "spec.replicas is 0: there are no pods.")
+	return of(mcpv1.ReasonScaledToZero, "spec.replicas is 0: there are no pods.")
 }
 
 // targetsOf gives, for each replica that takes traffic (or for the one
