@@ -312,6 +312,9 @@ func availableVerdict(s *serverScope, e *evaluation) verdict {
 	case t != nil:
 		return no(t.reason, t.message)
 	case rollingOut(s) && !e.noTraffic(s):
+		if pod := latePod(s); pod != nil {
+			return no(mcpv1.ReasonNotReady, fmt.Sprintf("Pod %s is not ready after spec.startupTimeoutSeconds (%d). Read: kubectl describe pod %s -n %s.", pod.Name, resources.StartupSeconds(s.server), pod.Name, pod.Namespace))
+		}
 		return no(mcpv1.ReasonRollingOut, "Pods are being added or replaced; those that serve keep serving.")
 	case e.noTraffic(s) && e.everProved && !startsAnew(s):
 		return no(mcpv1.ReasonNotReady, fmt.Sprintf("No pod is ready. Read: kubectl get pods -l %s=%s -n %s.", mcpv1.LabelServer, s.server.Name, s.server.Namespace))

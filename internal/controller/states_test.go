@@ -92,10 +92,21 @@ var states = map[string]state{
 	"proved, and another pod starts": {
 		now: func(w *world) {
 			w.serving(2)
-			setReady(w.pod("web-3"), false)
+			young := w.pod("web-3")
+			young.CreationTimestamp = metav1.NewTime(w.now.Add(-time.Second))
+			setReady(young, false)
 			w.deployment.Status.AvailableReplicas = 0
 		},
 		ready: "True Proved", reconciling: "RollingOut", tools: 2, others: map[string]string{"Available": "False RollingOut"},
+	},
+
+	"proved, and another pod does not get ready": {
+		now: func(w *world) {
+			w.serving(2)
+			setReady(w.pod("web-3"), false)
+			w.deployment.Status.AvailableReplicas = 0
+		},
+		ready: "True Proved", tools: 2, others: map[string]string{"Available": "False NotReady"},
 	},
 
 	// Replicas 0; suspend.
