@@ -109,6 +109,24 @@ func (w *world) children() []client.Object {
 	}
 }
 
+// TestPredecessor: a server that is made anew while the garbage collector has
+// not taken the old one's children yet waits for that, and is no failure.
+func TestPredecessor(t *testing.T) {
+	w := newWorld(t)
+	twoTools(w)
+	w.serve()
+	old := w.children()
+	must(t, api.Client.Delete(w.ctx, w.web()))
+	w.toolBecomes("alpha", map[string]string{"Accepted": "False ServerNotFound"})
+	w.server(`{replicas: 3}`)
+	w.becomes(map[string]string{"Ready": "False Starting", "Reconciling": "True Starting", "Stalled": "-"})
+	for _, child := range old {
+		must(t, api.Client.Delete(w.ctx, child, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	}
+	w.serve()
+	w.toolBecomes("alpha", isServed)
+}
+
 // TestDeletedChild is back at once.
 func TestDeletedChild(t *testing.T) {
 	w := newWorld(t)
