@@ -26,7 +26,8 @@ func healthyVerdict(s *serverScope, e *evaluation) verdict {
 	}
 	names, seen := targetsOf(s)
 	c := census(names, seen)
-	e.proved, e.refused, e.pending = len(c.proved), len(c.failing)+len(c.auth), len(c.pending) > 0
+	e.proved, e.refused = int32(len(c.proved)), int32(len(c.failing)+len(c.auth)) //nolint:gosec // Numbers of pods fit.
+	e.pending = len(c.pending) > 0
 	e.everProved = e.everProved || len(c.proved)+len(c.auth) > 0
 	e.endpointChanged = !s.sameEndpoint()
 	if len(c.auth) > 0 {
@@ -130,10 +131,19 @@ func neverConnected(c counts, seen []*prober.TargetObservation) bool {
 // awaitedPods is the verdict while no pod takes traffic. A pod that waits
 // behind a readiness gate may be known to fail.
 func awaitedPods(s *serverScope) verdict {
+	waiting := false
 	for _, pod := range s.pods {
-		if obs := s.observed(pod); obs != nil && obs.Verdict == prober.Failing && obs.Report != nil {
+		if !dialable(pod) {
+			continue
+		}
+		obs := s.observed(pod)
+		if obs != nil && obs.Verdict == prober.Failing && obs.Report != nil {
 			return no(string(obs.Report.Outcome), mcpprobe.Message(obs.Report, mcpprobe.Where{Pod: pod.Name}))
 		}
+		waiting = waiting || obs == nil || obs.Verdict == prober.Pending
+	}
+	if present, _ := held(s.server.Status.Conditions, mcpv1.ConditionHealthy); waiting && present.status == metav1.ConditionFalse {
+		return present
 	}
 	return unknown(mcpv1.ReasonPending, "No pod takes traffic yet.")
 }
