@@ -36,7 +36,8 @@ type Upstream struct {
 	// +optional
 	ServerRef *UpstreamServerRef `json:"serverRef,omitempty"`
 
-	// url of the MCP endpoint (streamable HTTP) of a server elsewhere.
+	// url of the MCP endpoint of a server elsewhere: streamable HTTP, or the
+	// older HTTP with SSE.
 	// +optional
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048

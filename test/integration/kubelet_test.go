@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,7 +58,12 @@ func (w *world) rollOut() {
 		ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas,
 		ReadyReplicas: *d.Spec.Replicas, AvailableReplicas: *d.Spec.Replicas,
 	}
-	must(w.T, api.Client.Status().Update(w.ctx, d))
+	err := api.Client.Status().Update(w.ctx, d)
+	if apierrors.IsConflict(err) { // The operator was faster; now it has another template.
+		w.rollOut()
+		return
+	}
+	must(w.T, err)
 }
 
 func (w *world) startPod(d *appsv1.Deployment, hash string, n int) {

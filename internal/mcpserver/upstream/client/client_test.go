@@ -114,6 +114,64 @@ func TestSDKServers(t *testing.T) {
 	}
 }
 
+// TestSDKServerOverSSE: a server that knows nothing newer than HTTP with SSE.
+func TestSDKServerOverSSE(t *testing.T) {
+	server := sdk.NewServer(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ServerOptions{
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}},
+	})
+	addTool(server, "echo")
+	web := httptest.NewServer(sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return server }, nil))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	s := mustConnect(t, options(web.URL+"/sse"))
+	if _, ok := s.carrier.(*sseCarrier); !ok || !mcp.IsLegacy(s.Version()) {
+		t.Fatalf("speaks %s over %T", s.Version(), s.carrier)
+	}
+	list, err := s.Tools(t.Context())
+	if err != nil || len(list.Tools) != 1 {
+		t.Fatalf("listed %+v, %v", list, err)
+	}
+	progress := make(chan string, 1)
+	raw, err := s.Call(t.Context(), &Call{Tool: "echo", Args: []byte(`{"a":1.50}`), Progress: func(params wire.Object) {
+		text, _ := params.Text("message")
+		progress <- text
+	}})
+	if err != nil || !strings.Contains(string(raw), `{\"a\":1.50}`) || <-progress != "half" {
+		t.Errorf("got %s, %v", raw, err)
+	}
+	if err := s.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	hearsChanges(t, s, server)
+	web.CloseClientConnections()
+	if _, err := s.Call(t.Context(), &Call{Tool: "echo", Args: []byte("{}")}); err == nil {
+		t.Error("a lost stream gave an answer")
+	}
+}
+
+// TestSSEPointsElsewhere: a stream that sends messages to another origin would
+// have them with our credential.
+func TestSSEPointsElsewhere(t *testing.T) {
+	f, o := fake(t, func(f *fakemcp.Server) {
+		f.On(fakemcp.Any, func(c *fakemcp.Call) {
+			if c.R.Method == http.MethodGet {
+				c.Stream("event: endpoint\ndata: http://elsewhere.test/messages\n\n")
+				c.Hang()
+				return
+			}
+			c.Text(http.StatusMethodNotAllowed, "", "")
+		})
+	})
+	if _, err := connect(t, o); ReasonOf(err) != UnexpectedStatus {
+		t.Errorf("got %v", err)
+	}
+	if f.Count(fakemcp.GET) != 1 {
+		t.Error("no stream was asked for")
+	}
+}
+
 func hearsChanges(t *testing.T, s *Session, server *sdk.Server) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

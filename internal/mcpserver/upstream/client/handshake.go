@@ -23,7 +23,7 @@ const discoverWait = 3 * time.Second
 // but one that speaks for a modern server is asked to initialize.
 func (s *Session) negotiate(ctx context.Context) error {
 	if s.options.Protocol == serverconfig.ProtocolLegacy {
-		return s.initialize(ctx, "")
+		return s.legacy(ctx, "")
 	}
 	offered, err := s.discover(ctx)
 	if err == nil || s.options.Protocol == serverconfig.ProtocolModern {
@@ -43,7 +43,25 @@ func (s *Session) negotiate(ctx context.Context) error {
 			return &Error{Reason: HandshakeRejected, Status: rpc.Status, Cause: err}
 		}
 	}
-	return s.initialize(ctx, newestLegacy(offered))
+	return s.legacy(ctx, newestLegacy(offered))
+}
+
+// legacy shakes hands in the legacy era: over streamable HTTP, or, where a
+// server refuses that as one does that does not know it, over HTTP with SSE.
+func (s *Session) legacy(ctx context.Context, version string) error {
+	err := s.initialize(ctx, version)
+	var known *Error
+	if !errors.As(err, &known) || known.Reason != UnexpectedStatus || known.Status/100 != 4 {
+		return err
+	}
+	older := newSSE(s.options, s.hear)
+	if older.open(ctx) != nil {
+		older.close(ctx)
+		return err // The first refusal says more.
+	}
+	s.carrier.close(ctx)
+	s.carrier = older
+	return s.initialize(ctx, version)
 }
 
 // discover shakes hands in the modern era. offered are the versions that the

@@ -50,10 +50,12 @@ type httpCarrier struct {
 	mu       sync.Mutex
 	revision revision
 	session  string
+	// posts is where messages go.
+	posts string
 }
 
 func newHTTP(options *Options, hear func(incoming)) *httpCarrier {
-	c := &httpCarrier{options: options, hear: hear, slot: make(chan struct{}, maxBehind)}
+	c := &httpCarrier{options: options, hear: hear, slot: make(chan struct{}, maxBehind), posts: options.URL}
 	c.life, c.stop = context.WithCancel(context.Background())
 	shared := *options.HTTP
 	shared.CheckRedirect = sameOriginOnly
@@ -86,7 +88,13 @@ func (c *httpCarrier) state() (revision, string) {
 
 // send makes one HTTP request. The caller closes the body.
 func (c *httpCarrier) send(ctx context.Context, method string, body []byte, m *message) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, c.options.URL, bytes.NewReader(body))
+	target := c.options.URL
+	if method == http.MethodPost {
+		c.mu.Lock()
+		target = c.posts
+		c.mu.Unlock()
+	}
+	request, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
 		return nil, &Error{Reason: Failed, Cause: err}
 	}
