@@ -12,6 +12,8 @@ import (
 	"net"
 	"strconv"
 	"syscall"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/process"
 )
 
 // Reason says in a word why an upstream gave no answer. It may stand in a
@@ -36,6 +38,8 @@ const (
 	UnsupportedProtocol Reason = "UnsupportedProtocol"
 	HandshakeRejected   Reason = "HandshakeRejected"
 	ListFailed          Reason = "ListFailed"
+	ChildExited         Reason = "ChildExited"
+	StartFailed         Reason = "StartFailed"
 	Failed              Reason = "Failed"
 )
 
@@ -45,6 +49,8 @@ type Error struct {
 	Reason Reason
 	// Status of HTTP, 0 when there was none.
 	Status int
+	// Child is how it ended, with ChildExited.
+	Child *process.State
 	// Cause is for the log only; it may name addresses.
 	Cause error
 }

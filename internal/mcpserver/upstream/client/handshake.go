@@ -83,13 +83,21 @@ func (s *Session) discover(ctx context.Context) (offered []string, err error) {
 		}
 		return nil, err
 	}
+	if offered, err = s.discovered(raw); err != nil {
+		s.carrier.agree(revision{})
+	}
+	return offered, err
+}
+
+// discovered reads the result of discover.
+func (s *Session) discovered(raw []byte) (offered []string, err error) {
 	result, err := wire.DecodeObject(raw)
 	if err != nil {
 		return nil, &Error{Reason: NotMCP, Cause: err}
 	}
+	r := revision{version: mcp.ModernVersions[0], modern: true}
 	offered = texts(result.Get("supportedVersions"))
 	if !slices.Contains(offered, r.version) {
-		s.carrier.agree(revision{})
 		return offered, &Error{Reason: UnsupportedProtocol}
 	}
 	s.revision = r
@@ -105,10 +113,7 @@ func (s *Session) initialize(ctx context.Context, version string) error {
 		version = mcp.LegacyVersions[0]
 	}
 	s.carrier.agree(revision{})
-	params := append([]byte(`"protocolVersion":`), wire.AppendString(nil, version)...)
-	params = append(params, `,"capabilities":{},"clientInfo":`...)
-	params = append(params, clientInfo(s.options.Version)...)
-	raw, err := s.carrier.request(ctx, &message{id: s.next(), method: mcp.MethodInitialize, params: params})
+	raw, err := s.carrier.request(ctx, s.initializeMessage(version))
 	var rpc *RPCError
 	if errors.As(err, &rpc) {
 		if other := newestLegacy(texts(member(rpc.Data, "supported"))); again && other != "" {
@@ -119,6 +124,18 @@ func (s *Session) initialize(ctx context.Context, version string) error {
 	if err != nil {
 		return err
 	}
+	return s.initialized(ctx, raw)
+}
+
+func (s *Session) initializeMessage(version string) *message {
+	params := append([]byte(`"protocolVersion":`), wire.AppendString(nil, version)...)
+	params = append(params, `,"capabilities":{},"clientInfo":`...)
+	params = append(params, clientInfo(s.options.Version)...)
+	return &message{id: s.next(), method: mcp.MethodInitialize, params: params}
+}
+
+// initialized reads the result of initialize and says so to the server.
+func (s *Session) initialized(ctx context.Context, raw []byte) error {
 	result, err := wire.DecodeObject(raw)
 	if err != nil {
 		return &Error{Reason: NotMCP, Cause: err}

@@ -5,6 +5,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/process"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -29,11 +31,17 @@ type Options struct {
 	Version string
 	// MaxBytes of one message.
 	MaxBytes int64
+
+	// Process to start and speak to over stdin and stdout, in place of URL.
+	Process *process.Options
+	// LegacyChild: it ended when it was asked to discover before.
+	LegacyChild bool
 }
 
 // Session is an open session. It is safe for concurrent use.
 type Session struct {
 	carrier  carrier
+	child    *process.Process
 	options  *Options
 	revision revision
 	// declares tools at all, and that it tells of changes of their list.
@@ -51,15 +59,45 @@ type Session struct {
 // Connect opens a session: it finds out the era and shakes hands.
 func Connect(ctx context.Context, options Options) (*Session, error) {
 	s := &Session{options: &options, changed: make(chan struct{}, 1)}
-	s.carrier = newHTTP(&options, s.hear)
-	if err := s.negotiate(ctx); err != nil {
+	var err error
+	if options.Process != nil {
+		err = s.connectStdio(ctx)
+	} else {
+		s.carrier = newHTTP(&options, s.hear)
+		err = s.negotiate(ctx)
+	}
+	if err != nil && s.carrier != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), behind)
 		defer cancel()
 		s.carrier.close(closing)
-		return nil, err
+	}
+	if err != nil {
+		return nil, s.ended(err)
 	}
 	return s, nil
 }
+
+// ended adds how a child ended to an error that tells that it did.
+func (s *Session) ended(err error) error {
+	var known *Error
+	if s.child != nil && errors.As(err, &known) && known.Reason == ChildExited {
+		state := s.child.State()
+		known.Child = &state
+	}
+	return err
+}
+
+// Done is closed when the session is over, as that of a child that ended is.
+// It is nil where that shows at the next request only.
+func (s *Session) Done() <-chan struct{} {
+	if s.child == nil {
+		return nil
+	}
+	return s.child.Done()
+}
+
+// Lost says why a session is over after Done.
+func (s *Session) Lost() error { return s.ended(&Error{Reason: ChildExited}) }
 
 // Version of the protocol that was agreed on.
 func (s *Session) Version() string { return s.revision.version }

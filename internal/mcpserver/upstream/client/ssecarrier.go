@@ -7,11 +7,8 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"sync"
 
-	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/sse"
 )
 
@@ -21,14 +18,12 @@ import (
 type sseCarrier struct {
 	*httpCarrier
 	// ended is closed when the stream is over; nothing comes any more.
-	ended chan struct{}
-
-	waiting sync.Mutex
-	pending map[int64]chan incoming
+	ended   chan struct{}
+	waiters waiters
 }
 
 func newSSE(options *Options, hear func(incoming)) *sseCarrier {
-	return &sseCarrier{httpCarrier: newHTTP(options, hear), ended: make(chan struct{}), pending: map[int64]chan incoming{}}
+	return &sseCarrier{httpCarrier: newHTTP(options, hear), ended: make(chan struct{})}
 }
 
 // open opens the stream, which outlives ctx, and awaits its first event.
@@ -101,58 +96,21 @@ func (c *sseCarrier) read(events *sse.Reader) {
 				c.take(in)
 				continue
 			}
-			id, err := strconv.ParseInt(string(in.id), 10, 64)
-			if text, ok := wire.Text(in.id); ok {
-				id, err = strconv.ParseInt(text, 10, 64)
-			}
-			if err == nil {
-				c.deliver(id, in)
-			}
+			c.waiters.deliver(in)
 		}
-	}
-}
-
-func (c *sseCarrier) deliver(id int64, in incoming) {
-	c.waiting.Lock()
-	defer c.waiting.Unlock()
-	if waiter := c.pending[id]; waiter != nil && in.answers(id) {
-		delete(c.pending, id)
-		waiter <- in // It has room for one.
 	}
 }
 
 // request implements carrier.
 func (c *sseCarrier) request(ctx context.Context, m *message) (result []byte, err error) {
-	answer := make(chan incoming, 1)
-	c.waiting.Lock()
-	c.pending[m.id] = answer
-	c.waiting.Unlock()
 	r, _ := c.state()
 	defer func() {
-		c.waiting.Lock()
-		delete(c.pending, m.id)
-		c.waiting.Unlock()
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 			c.cancelled(r, m)
 		}
 	}()
-	if err := c.notify(ctx, m); err != nil {
-		return nil, err
-	}
-	select {
-	case in := <-answer:
-		return in.outcome(0)
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-c.ended:
-		select {
-		case in := <-answer: // It came before the end.
-			return in.outcome(0)
-		default:
-			return nil, &Error{Reason: ConnectionLost}
-		}
-	}
+	return c.waiters.exchange(ctx, m, c.ended, func() error { return c.notify(ctx, m) })
 }
 
 // stream implements carrier: the one stream stands already.
