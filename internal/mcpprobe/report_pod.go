@@ -128,6 +128,12 @@ func decodeReport(data []byte) (*podreport.Report, error) {
 		if !mcp.WellFormedVersion(u.Protocol) {
 			u.Protocol = ""
 		}
+		if c := u.Child; c != nil {
+			c.State, c.ExitCode = wordOr(c.State, "Unknown"), min(max(c.ExitCode, -1), 255)
+			if c.Signal != "" {
+				c.Signal = wordOr(c.Signal, "Unknown")
+			}
+		}
 		u.Tools = min(max(u.Tools, 0), maxReportTools)
 	}
 	return &report, nil

@@ -29,6 +29,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/streamhttp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/process"
 	"github.com/espalier-dev/espalier/internal/podreport"
 )
 
@@ -50,6 +51,8 @@ type Options struct {
 	Transports []transport.Transport
 	// Middleware wraps calls, inside of the limits, the first outermost.
 	Middleware []call.Middleware
+	// Reap takes in the processes that children leave behind.
+	Reap bool
 	// Upstreams is the timing of upstreams; the default when zero.
 	Upstreams upstream.Timing
 }
@@ -132,6 +135,9 @@ func (s *Server) Start() error {
 	s.internal = s.newHTTP(base, admin.Handler(s, s.metrics.Handler()))
 	s.background.Go(func() { s.watcher.Run(watch) })
 	s.background.Go(func() { s.recompose(watch) })
+	if s.options.Reap {
+		s.background.Go(func() { process.Reap(base) })
+	}
 	s.serve(s.main, s.mainListen)
 	s.serve(s.internal, s.adminListen)
 	return nil

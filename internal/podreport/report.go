@@ -124,4 +124,22 @@ type Upstream struct {
 	Protocol string `json:"protocol,omitempty"`
 	// Tools of it that are served.
 	Tools int `json:"tools"`
+	// Child is the process that it is, where it is one.
+	Child *Child `json:"child,omitempty"`
 }
+
+// Child is a child process.
+type Child struct {
+	// State is Running or Exited.
+	State string `json:"state"`
+	// ExitCode, when it ended by itself.
+	ExitCode int `json:"exitCode,omitempty"`
+	// Signal that ended it, without "SIG".
+	Signal string `json:"signal,omitempty"`
+}
+
+// States of a Child.
+const (
+	ChildRunning = "Running"
+	ChildExited  = "Exited"
+)

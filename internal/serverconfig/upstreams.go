@@ -8,6 +8,13 @@ import "encoding/json"
 // FeatureUpstreams is required by a catalog that names upstreams.
 const FeatureUpstreams = "upstreams"
 
+// FeatureStdio is required by a catalog with a child process.
+const FeatureStdio = "stdio"
+
+// StdioUpstream is the name of the upstream that a server of type Stdio wraps.
+// No upstream of a spec can have it.
+const StdioUpstream = "Stdio"
+
 // Protocol says which era an upstream is spoken to in.
 type Protocol string
 
@@ -25,6 +32,8 @@ type Upstream struct {
 	// Connection to its MCP endpoint. Headers have no expressions: the
 	// connection is shared by all callers.
 	Connection
+	// Stdio, if set, is a child process in place of the connection.
+	Stdio    *Stdio   `json:"stdio,omitempty"`
 	Protocol Protocol `json:"protocol,omitempty"`
 	// Include and Exclude are globs of the upstream's own names.
 	Include []string `json:"include,omitempty"`
@@ -33,6 +42,21 @@ type Upstream struct {
 	Prefix string `json:"prefix,omitempty"`
 	// Metadata of each of its tools; it never reaches the wire.
 	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// Stdio is a child process that speaks over stdin and stdout.
+type Stdio struct {
+	// Command and its arguments. There is no shell.
+	Command    []string `json:"command"`
+	WorkingDir string   `json:"workingDir,omitempty"`
+	// Env names variables of the pod that the child gets beside the safe ones.
+	Env []string `json:"env,omitempty"`
+	// StartupTimeoutSeconds bounds the first handshake, HandshakeTimeoutSeconds
+	// later ones.
+	StartupTimeoutSeconds   int32 `json:"startupTimeoutSeconds"`
+	HandshakeTimeoutSeconds int32 `json:"handshakeTimeoutSeconds"`
+	MaxMessageBytes         int64 `json:"maxMessageBytes"`
+	MaxStderrBytes          int32 `json:"maxStderrBytes"`
 }
 
 // ToolsPolicy is what is done with tools of upstreams. Declared tools went

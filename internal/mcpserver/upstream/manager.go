@@ -145,7 +145,7 @@ func (m *Manager) Configure(config *serverconfig.Config) {
 }
 
 func sameConnection(a, b *serverconfig.Upstream) bool {
-	return a.Protocol == b.Protocol && reflect.DeepEqual(a.Connection, b.Connection)
+	return a.Protocol == b.Protocol && reflect.DeepEqual(a.Connection, b.Connection) && reflect.DeepEqual(a.Stdio, b.Stdio)
 }
 
 func (m *Manager) source(name string) *source {
@@ -186,6 +186,7 @@ func (m *Manager) Report(served map[string]int) []podreport.Upstream {
 		s.mu.Lock()
 		out = append(out, podreport.Upstream{
 			Name: s.config.Name, State: s.state, Reason: string(s.reason), Protocol: s.protocol, Tools: served[Source(s.config.Name)],
+			Child: s.childState(),
 		})
 		s.mu.Unlock()
 	}
@@ -204,14 +205,17 @@ func (m *Manager) Settled() bool {
 	if began.IsZero() {
 		return false
 	}
-	done = m.now().Sub(began) >= m.timing.Settle
-	if !done {
-		done = true
-		for _, s := range m.all() {
-			s.mu.Lock()
-			done = done && s.answered
-			s.mu.Unlock()
+	waited := m.now().Sub(began)
+	done = true
+	for _, s := range m.all() {
+		enough := m.timing.Settle
+		if s.config.Stdio != nil {
+			enough = time.Duration(s.config.Stdio.StartupTimeoutSeconds) * time.Second
 		}
+		s.mu.Lock()
+		// A child that ends by itself is no longer starting.
+		done = done && (s.answered || s.config.Stdio != nil && s.known || waited >= enough)
+		s.mu.Unlock()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -307,8 +311,9 @@ func (m *Manager) retire(l *lease) {
 	})
 }
 
-// closeTime is how long the end of a session may take.
-const closeTime = 2 * time.Second
+// closeTime is how long the end of a session may take; a child may need some
+// of it to end in good order.
+const closeTime = 6 * time.Second
 
 // Close ends all connections. It is idempotent.
 func (m *Manager) Close() {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/process"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -34,8 +35,12 @@ type source struct {
 	state    podreport.UpstreamState
 	reason   client.Reason
 	protocol string
-	answered bool
-	expiry   *time.Timer
+	// answered once; known: it answered, or is known to fail by itself.
+	answered, known bool
+	expiry          *time.Timer
+	// of a child: how the last one ended, and that it ended of discover.
+	child      *process.State
+	legacyOnly bool
 }
 
 // lease counts who uses a session, so that it is ended behind the last.
@@ -106,21 +111,19 @@ func (s *source) pause(ctx context.Context, d time.Duration) {
 
 // connect opens a session and reads the list.
 func (s *source) connect(ctx context.Context) (*lease, *Listing, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.m.timing.Handshake)
+	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
-	header, credential, err := s.m.headers(s.config.Headers)
-	if err != nil {
+	options := client.Options{
+		URL: s.config.URL, Protocol: s.config.Protocol, Version: s.m.options.Version, MaxBytes: s.m.maxBytes.Load(),
+	}
+	if s.config.Stdio != nil {
+		s.process(&options)
+	} else if err := s.dial(&options); err != nil {
 		return nil, nil, &client.Error{Reason: client.CredentialMissing, Cause: err}
 	}
-	http, err := s.m.options.Client(s.config.TLS)
+	session, err := client.Connect(ctx, options)
 	if err != nil {
-		return nil, nil, &client.Error{Reason: client.CredentialMissing, Cause: err}
-	}
-	session, err := client.Connect(ctx, client.Options{
-		URL: s.config.URL, HTTP: http, Header: header, Credential: credential || s.config.TLS != nil && s.config.TLS.CertFile != "",
-		Protocol: s.config.Protocol, Version: s.m.options.Version, MaxBytes: s.m.maxBytes.Load(),
-	})
-	if err != nil {
+		s.diedOf(err)
 		return nil, nil, err
 	}
 	l := &lease{Session: session, credential: s.m.fingerprint(&s.config)}
@@ -130,6 +133,17 @@ func (s *source) connect(ctx context.Context) (*lease, *Listing, error) {
 		return nil, nil, err
 	}
 	return l, listing, nil
+}
+
+// dial fills options for a connection over HTTP, with the keys that are
+// mounted now.
+func (s *source) dial(options *client.Options) (err error) {
+	if options.Header, options.Credential, err = s.m.headers(s.config.Headers); err != nil {
+		return err
+	}
+	options.Credential = options.Credential || s.config.TLS != nil && s.config.TLS.CertFile != ""
+	options.HTTP, err = s.m.options.Client(s.config.TLS)
+	return err
 }
 
 func (s *source) list(ctx context.Context, l *lease) (*Listing, error) {
@@ -145,7 +159,8 @@ func (s *source) up(l *lease, listing *Listing) {
 	s.replace(l)
 	s.mu.Lock()
 	was := s.state
-	s.state, s.reason, s.protocol, s.answered = podreport.UpstreamReady, "", l.Version(), true
+	s.state, s.reason, s.protocol = podreport.UpstreamReady, "", l.Version()
+	s.answered, s.known = true, true
 	if s.expiry != nil {
 		s.expiry.Stop()
 		s.expiry = nil

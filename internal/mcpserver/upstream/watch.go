@@ -42,6 +42,9 @@ func (s *source) watch(ctx context.Context, l *lease) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-l.Done():
+			s.diedOf(l.Lost())
+			return l.Lost()
 		case <-credential.C:
 			if s.m.fingerprint(&s.config) != l.credential {
 				return errCredential

@@ -106,13 +106,13 @@ func answerAs(mode string, line []byte) {
 	case "tools/list":
 		say(`{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`)
 	case "tools/call":
-		callAs(m.Params.Name, m.Params.Arguments, say)
+		callAs(m.Params.Name, m.ID, m.Params.Arguments, say)
 	default:
 		say("{}")
 	}
 }
 
-func callAs(name string, args json.RawMessage, say func(string)) {
+func callAs(name string, id, args json.RawMessage, say func(string)) {
 	content := func(text string) {
 		encoded, _ := json.Marshal(text)
 		say(`{"content":[{"type":"text","text":` + string(encoded) + `}]}`)
@@ -121,7 +121,13 @@ func callAs(name string, args json.RawMessage, say func(string)) {
 	case "big":
 		var a struct{ Bytes int }
 		_ = json.Unmarshal(args, &a)
-		content(strings.Repeat("x", a.Bytes))
+		out := bufio.NewWriter(os.Stdout)
+		_, _ = out.WriteString(`{"result":{"content":[{"type":"text","text":"`)
+		for chunk := strings.Repeat("x", 1000); a.Bytes > 0; a.Bytes -= len(chunk) {
+			_, _ = out.WriteString(chunk)
+		}
+		_, _ = fmt.Fprintf(out, `"}]},"jsonrpc":"2.0","id":%s}`+"\n", id)
+		_ = out.Flush()
 	case "env":
 		content(strings.Join(os.Environ(), "\n"))
 	case "die":
