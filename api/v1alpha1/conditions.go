@@ -10,7 +10,7 @@ const (
 	//
 	// True: Proved, ScaledToZero, Suspended, AuthRequired.
 	// False: the reason of the condition that stands in the way, or
-	// StartupTimedOut, or UpstreamsUnavailable where all entries are gone with
+	// StartupTimedOut, ChildExited, or UpstreamsUnavailable where all entries are gone with
 	// their upstreams.
 	// Unknown: Pending, Stale, ProbeBlocked.
 	ConditionReady = "Ready"
@@ -56,8 +56,8 @@ const (
 	// ConditionUpstreamsReady: the upstreams answer.
 	//
 	// True: UpstreamsReady, NotApplicable. False: UpstreamsUnavailable,
-	// ServerNotFound, UpstreamCycle, UpstreamAuthRequired; the message names
-	// the upstreams. Unknown: Pending, ScaledToZero, Suspended.
+	// ChildExited, ServerNotFound, UpstreamCycle, UpstreamAuthRequired; the
+	// message names the upstreams. Unknown: Pending, ScaledToZero, Suspended.
 	ConditionUpstreamsReady = "UpstreamsReady"
 
 	// ConditionContractMet: the tools are those of the contract. True:
@@ -180,6 +180,8 @@ const (
 	ReasonServerNotFound = "ServerNotFound"
 	// ReasonServerNotFronted: the MCPServer is of a type that serves no MCPTools.
 	ReasonServerNotFronted = "ServerNotFronted"
+	// ReasonChildExited: the child process of a server of type Stdio does not run, or does not answer.
+	ReasonChildExited = "ChildExited"
 	// ReasonUpstreamsReady: all upstreams answer.
 	ReasonUpstreamsReady = "UpstreamsReady"
 	// ReasonUpstreamsUnavailable: upstreams do not answer; as a reason of Ready: with them all entries are gone.

@@ -97,11 +97,12 @@ type MCPServerStatus struct {
 	// +kubebuilder:validation:items:MaxLength=1024
 	ToolsCut []string `json:"toolsCut,omitempty"`
 
-	// upstreams as the pods see them, in the order of the spec.
+	// upstreams as the pods see them, in the order of the spec. The child of a
+	// server of type Stdio is the first, with the name Stdio.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=33
 	Upstreams []ObservedUpstream `json:"upstreams,omitempty"`
 
 	// catalogDigest is the digest of the catalog that the pods are to serve.

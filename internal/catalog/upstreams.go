@@ -5,6 +5,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -30,6 +31,12 @@ type Upstream struct {
 // of one that has pods.
 func ResolveUpstreams(server *mcpv1.MCPServer, lookup func(name string) *mcpv1.MCPServer, address func(*mcpv1.MCPServer) string) []Upstream {
 	var out []Upstream
+	if server.Spec.Stdio != nil {
+		out = append(out, Upstream{
+			Name: serverconfig.StdioUpstream, Verdict: Verdict{Accepted: true},
+			Config: &serverconfig.Upstream{Name: serverconfig.StdioUpstream, Stdio: stdio(server)},
+		})
+	}
 	for i := range server.Spec.Upstreams {
 		u := &server.Spec.Upstreams[i]
 		resolved := Upstream{Name: u.Name, Verdict: Verdict{Accepted: true}}
@@ -124,8 +131,42 @@ func (c *Catalog) AddUpstreams(server *mcpv1.MCPServer, upstreams []Upstream) {
 	}
 	c.Refs = SortRefs(c.Refs)
 	c.Config.Requires = append(c.Config.Requires, serverconfig.FeatureUpstreams)
+	if server.Spec.Stdio != nil {
+		c.Config.Requires = append(c.Config.Requires, serverconfig.FeatureStdio)
+	}
 	c.Config.Policy = toolsPolicy(server.Spec.Tools)
 	c.Config.Policy.Reserved = c.reserved
+}
+
+// Defaults of a child.
+const (
+	defaultStartup     = 120
+	defaultHandshake   = 10
+	defaultStderrBytes = 64 << 10
+)
+
+func stdio(server *mcpv1.MCPServer) *serverconfig.Stdio {
+	in := server.Spec.Stdio
+	out := &serverconfig.Stdio{
+		Command: slices.Concat(in.Command, in.Args), WorkingDir: in.WorkingDir, StartupTimeoutSeconds: defaultStartup,
+		HandshakeTimeoutSeconds: defaultHandshake, MaxMessageBytes: defaultMaxMessageBytes, MaxStderrBytes: defaultStderrBytes,
+	}
+	set(&out.StartupTimeoutSeconds, server.Spec.StartupTimeoutSeconds)
+	if l := in.Limits; l != nil {
+		set(&out.HandshakeTimeoutSeconds, l.HandshakeTimeoutSeconds)
+		set(&out.MaxMessageBytes, l.MaxMessageBytes)
+		set(&out.MaxStderrBytes, l.MaxStderrBytes)
+	}
+	named := in.Env
+	if w := server.Spec.Workload; w != nil {
+		named = slices.Concat(named, w.Env)
+	}
+	for _, e := range named {
+		out.Env = append(out.Env, e.Name)
+	}
+	slices.Sort(out.Env)
+	out.Env = slices.Compact(out.Env)
+	return out
 }
 
 func toolsPolicy(in *mcpv1.ToolsPolicy) *serverconfig.ToolsPolicy {

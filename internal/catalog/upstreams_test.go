@@ -86,3 +86,19 @@ func TestCircles(t *testing.T) {
 		}
 	}
 }
+
+func TestChildInCatalog(t *testing.T) {
+	server := serverOf(t, "files", `{type: Stdio, startupTimeoutSeconds: 300, stdio: {image: node, command: [npx, -y], args: [x], workingDir: /w, env: [{name: B, value: b}, {name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}],
+		limits: {handshakeTimeoutSeconds: 3}}, workload: {env: [{name: C, value: c}, {name: A, value: a}]}, upstreams: [{name: u, url: "http://u.test"}]}`)
+	c := Build(server, nil, serverconfig.ProbeTrust{})
+	c.AddUpstreams(server, ResolveUpstreams(server, nil, address))
+	raw, err := json.Marshal(map[string]any{"u": c.Config.Upstreams, "r": c.Config.Requires})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"r":["upstreams","stdio"],"u":[{"name":"Stdio","url":"","stdio":{"command":["npx","-y","x"],"workingDir":"/w","env":["A","B","C"],"startupTimeoutSeconds":300,"handshakeTimeoutSeconds":3,"maxMessageBytes":10485760,"maxStderrBytes":65536}},` +
+		`{"name":"u","url":"http://u.test"}]}`
+	if string(raw) != want {
+		t.Errorf("got  %s\nwant %s", raw, want)
+	}
+}

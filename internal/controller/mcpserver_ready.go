@@ -162,6 +162,9 @@ func readiness(s *serverScope, e *evaluation) verdict {
 // provedReadiness: the server answers as it should; whether it is of use
 // depends on its upstreams, where it has nothing of its own.
 func provedReadiness(s *serverScope, e *evaluation) verdict {
+	if childDown(s, e) {
+		return no(mcpv1.ReasonChildExited, e.upstreamsReady.message)
+	}
 	if upstreamsGone(s, e) {
 		return no(mcpv1.ReasonUpstreamsUnavailable, "The server answers and has nothing to serve: "+e.upstreamsReady.message)
 	}

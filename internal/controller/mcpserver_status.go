@@ -75,11 +75,7 @@ func setAddress(s *serverScope, status *mcpv1.MCPServerStatus) {
 	}
 	status.ServerImage = ""
 	if resources.Fronted(s.server) && s.deployment != nil {
-		for _, c := range s.deployment.Spec.Template.Spec.Containers {
-			if c.Name == resources.ContainerServer {
-				status.ServerImage = c.Image
-			}
-		}
+		status.ServerImage = resources.ServerImage(&s.deployment.Spec.Template.Spec)
 	}
 	status.CatalogDigest = ""
 	switch {

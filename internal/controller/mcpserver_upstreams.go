@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -20,8 +21,10 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
 // stateUnresolved is of an upstream that the pods were not told of.
@@ -29,7 +32,7 @@ const stateUnresolved = "Unresolved"
 
 // addUpstreams resolves spec.upstreams and puts them into the catalog.
 func (r *MCPServerReconciler) addUpstreams(ctx context.Context, s *serverScope) error {
-	if len(s.server.Spec.Upstreams) == 0 {
+	if len(s.server.Spec.Upstreams) == 0 && s.server.Spec.Stdio == nil {
 		return nil
 	}
 	servers := map[string]*mcpv1.MCPServer{}
@@ -112,8 +115,12 @@ func upstreamsVerdict(s *serverScope, e *evaluation) ([]mcpv1.ObservedUpstream, 
 		case !known || observed.State == string(podreport.UpstreamPending):
 			pending++
 		case observed.State != string(podreport.UpstreamReady):
-			if !u.Verdict.Accepted && len(bad) == 0 {
+			switch {
+			case len(bad) > 0:
+			case !u.Verdict.Accepted:
 				reason = u.Verdict.Reason
+			case u.Name == serverconfig.StdioUpstream:
+				reason = mcpv1.ReasonChildExited
 			}
 			bad = append(bad, fmt.Sprintf("%s (%s)", u.Name, observed.Reason))
 		}
@@ -172,6 +179,46 @@ func badness(state podreport.UpstreamState) int {
 	return 2
 }
 
+// childDown: the child of a server of type Stdio does not answer in some pod
+// that takes traffic.
+func childDown(s *serverScope, e *evaluation) bool {
+	return s.server.Spec.Stdio != nil && len(e.upstreams) > 0 && e.upstreams[0].State == string(podreport.UpstreamUnavailable)
+}
+
+// childMessage says how a child that does not answer ended; empty while it does.
+func (s *serverScope) childMessage() string {
+	if s.server.Spec.Stdio == nil {
+		return ""
+	}
+	program := mcpprobe.EscapeName(path.Base(s.server.Spec.Stdio.Command[0]))
+	for _, pod := range s.pods {
+		obs := s.observed(pod)
+		if !takesTraffic(pod) || obs == nil || obs.Pod == nil {
+			continue
+		}
+		for _, u := range obs.Pod.Upstreams {
+			if u.Name != serverconfig.StdioUpstream || u.State != podreport.UpstreamUnavailable {
+				continue
+			}
+			return fmt.Sprintf("%s %s. Read: kubectl logs deploy/%s -n %s. Check spec.stdio.command and args.",
+				program, howChildEnded(u), resources.Name(s.server), s.server.Namespace)
+		}
+	}
+	return ""
+}
+
+func howChildEnded(u podreport.Upstream) string {
+	switch c := u.Child; {
+	case u.Reason == "StartFailed":
+		return "cannot be started"
+	case c != nil && c.Signal != "":
+		return "was ended by signal " + c.Signal
+	case c != nil && c.State == podreport.ChildExited:
+		return fmt.Sprintf("ends with status %d before it answers", c.ExitCode)
+	}
+	return fmt.Sprintf("runs and does not answer (%s)", u.Reason)
+}
+
 // maxNamed is how many entries a message names.
 const maxNamed = 8
 
@@ -181,6 +228,9 @@ func (s *serverScope) upstreamsMessage(bad []string) string {
 	if n > maxNamed {
 		more = fmt.Sprintf(" and %d more", n-maxNamed)
 		bad = bad[:maxNamed]
+	}
+	if child := s.childMessage(); child != "" {
+		return child
 	}
 	message := fmt.Sprintf("%d of %d upstreams cannot be used: %s%s.", n, len(s.upstreams), strings.Join(bad, ", "), more)
 	for _, u := range s.upstreams {
@@ -276,6 +326,9 @@ func upstreamSource(s *serverScope, name string) string {
 		}
 	}
 	found := ""
+	if s.server.Spec.Stdio != nil {
+		found = "upstream/" + serverconfig.StdioUpstream
+	}
 	for _, u := range s.server.Spec.Upstreams {
 		if strings.HasPrefix(name, u.Prefix) {
 			if found != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/prober"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
 const twoUpstreams = `upstreams: [{name: orders, url: "http://orders.test/mcp", prefix: o_}, {name: vendor, url: "http://vendor.test/mcp", prefix: v_}]`
@@ -194,5 +195,49 @@ func TestMissingSecretOfUpstream(t *testing.T) {
 	}
 	if got := condition(status.Conditions, mcpv1.ConditionReady); got != "True Proved" {
 		t.Errorf("Ready is %s", got)
+	}
+}
+
+// child is what a pod reports of a child that does not answer.
+func child(reason string, c *podreport.Child) podreport.Upstream {
+	return podreport.Upstream{Name: serverconfig.StdioUpstream, State: podreport.UpstreamUnavailable, Reason: reason, Child: c}
+}
+
+// TestChildStates: a server of type Stdio is what its child is, and says how
+// that ended.
+func TestChildStates(t *testing.T) {
+	const spec = `{type: Stdio, stdio: {image: node, command: [/usr/bin/npx, -y, x]}}`
+	for name, test := range map[string]struct {
+		reported              podreport.Upstream
+		ready, upstreams, say string
+	}{
+		"answers": {up(serverconfig.StdioUpstream, 1), "True Proved", "True UpstreamsReady", "All upstreams answer."},
+		"exits":   {child("ChildExited", &podreport.Child{State: podreport.ChildExited, ExitCode: 1}), "False ChildExited", "False ChildExited", "npx ends with status 1 before it answers. Read: kubectl logs deploy/web-mcp -n ns."},
+		"killed":  {child("ChildExited", &podreport.Child{State: podreport.ChildExited, Signal: "KILL"}), "False ChildExited", "False ChildExited", "npx was ended by signal KILL."},
+		"hangs":   {child("Timeout", nil), "False ChildExited", "False ChildExited", "npx runs and does not answer (Timeout)."},
+		"missing": {child("StartFailed", nil), "False ChildExited", "False ChildExited", "npx cannot be started."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, spec)
+			listed := []string{"read"}
+			if test.ready != "True Proved" {
+				listed = nil
+			}
+			w.fronting(listed, []podreport.Upstream{test.reported})
+			status := w.pass()
+			v, _ := held(status.Conditions, mcpv1.ConditionUpstreamsReady)
+			got := []string{condition(status.Conditions, mcpv1.ConditionReady), condition(status.Conditions, mcpv1.ConditionUpstreamsReady), condition(status.Conditions, mcpv1.ConditionSynced)}
+			if !slices.Equal(got, []string{test.ready, test.upstreams, "True Synced"}) || !strings.HasPrefix(v.message, test.say) {
+				t.Errorf("got %q, %s", got, v.message)
+			}
+			if status.ServerImage != "server:1" {
+				t.Errorf("serverImage %q", status.ServerImage)
+			}
+			for _, o := range status.Tools {
+				if o.Source != "upstream/Stdio" {
+					t.Errorf("%s comes from %s", o.Name, o.Source)
+				}
+			}
+		})
 	}
 }

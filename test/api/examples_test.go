@@ -57,6 +57,10 @@ var patterns = map[string]examples{
 		good: []string{`data`, `"0"`, `a-b`},
 		bad:  []string{`-a`, `a-`, `A`, `a.b`},
 	},
+	`^/`: {
+		good: []string{`/`, `/a b`},
+		bad:  []string{`a`, `" /a"`},
+	},
 	`^[A-Za-z0-9_.-]+$`: {
 		good: []string{`orders_`, `a.B-1`},
 		bad:  []string{`"a b"`, `a/`, `a*`, `ä`},
@@ -88,12 +92,21 @@ var rules = map[string]examples{
 		bad: []string{`{type: Container}`, `{type: Tools, container: {image: a}}`, `{container: {image: a}}`,
 			`{type: External, external: {url: "http://a"}, container: {image: a}}`},
 	},
+	"stdio is for type Stdio, and needed there": {
+		good: []string{`{type: Stdio, stdio: {image: a, command: [b]}}`},
+		bad: []string{`{type: Stdio}`, `{stdio: {image: a, command: [b]}}`,
+			`{type: Container, container: {image: a}, stdio: {image: a, command: [b]}}`},
+	},
+	"the first word of command names a program": {
+		good: []string{`[a, ""]`},
+		bad:  []string{`[""]`, `["", a]`},
+	},
 	"external is for type External, and needed there": {
 		good: []string{`{type: External, external: {url: "http://a"}}`},
 		bad: []string{`{type: External}`, `{external: {url: "http://a"}}`,
 			`{type: Container, container: {image: a}, external: {url: "http://a"}}`},
 	},
-	"tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools: Espalier does not stand in front of a Container or an External server": {
+	"tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools or Stdio: Espalier does not stand in front of a Container or an External server": {
 		good: []string{`{tools: {max: 1}, limits: {streams: 1}, cacheSeconds: 1, cors: {allowedOrigins: ["http://a"]}, publicURL: "http://a", serverInfo: {name: a}}`},
 		bad: []string{
 			`{type: Container, container: {image: a}, tools: {max: 1}}`,
@@ -104,8 +117,8 @@ var rules = map[string]examples{
 			`{type: External, external: {url: "http://a"}, serverInfo: {name: a}}`,
 		},
 	},
-	"transports is for type Tools: a Container has container.path, an External server has external.url": {
-		good: []string{`{transports: [{type: StreamableHTTP}]}`},
+	"transports is for types Tools and Stdio: a Container has container.path, an External server has external.url": {
+		good: []string{`{transports: [{type: StreamableHTTP}]}`, `{type: Stdio, stdio: {image: a, command: [b]}, transports: [{type: StreamableHTTP}]}`},
 		bad: []string{`{type: Container, container: {image: a}, transports: [{type: StreamableHTTP}]}`,
 			`{type: External, external: {url: "http://a"}, transports: [{type: StreamableHTTP}]}`},
 	},
@@ -136,7 +149,7 @@ var rules = map[string]examples{
 		good: []string{`{timeoutSeconds: 30}`, `{intervalSeconds: 10}`, `{timeoutSeconds: 5, intervalSeconds: 5}`},
 		bad:  []string{`{timeoutSeconds: 31}`, `{intervalSeconds: 9}`, `{timeoutSeconds: 6, intervalSeconds: 5}`},
 	},
-	"upstreams needs type Tools: Espalier does not stand in front of a Container or an External server": {
+	"upstreams needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server": {
 		good: []string{`{upstreams: [{name: a, url: "http://a"}]}`},
 		bad: []string{`{type: Container, container: {image: a}, upstreams: [{name: a, url: "http://a"}]}`,
 			`{type: External, external: {url: "http://a"}, upstreams: [{name: a, serverRef: {name: b}}]}`},

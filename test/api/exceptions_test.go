@@ -48,6 +48,7 @@ func isNeverAccepted(path string) bool {
 // other fields do not go with it. Keys are the end of a path.
 var enumNeeds = map[string]string{
 	"spec.type=Tools":                 `{type: Tools}`,
+	"spec.type=Stdio":                 `{type: Stdio, stdio: {image: a, command: [b]}}`,
 	"spec.type=Container":             `{type: Container, container: {image: a}}`,
 	"spec.type=External":              `{type: External, external: {url: "http://a"}}`,
 	"spec.http.method=GET":            `{method: GET, url: "http://a"}`,

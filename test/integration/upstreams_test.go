@@ -106,3 +106,30 @@ func TestUpstreamCredential(t *testing.T) {
 		t.Errorf("catalog %s", raw)
 	}
 }
+
+// TestChildConditions: a server of type Stdio from the pod that runs the
+// user's image to a child that ends, and back.
+func TestChildConditions(t *testing.T) {
+	w := newWorld(t)
+	w.server(`{type: Stdio, stdio: {image: "node:22", command: [npx, -y, x], env: [{name: KEY, valueFrom: {secretKeyRef: {name: s, key: k}}}]}}`)
+	w.becomes(map[string]string{"ResolvedRefs": "False SecretNotFound"})
+	must(t, api.Client.Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: w.namespace}, StringData: map[string]string{"k": "s3cr3t"}}))
+	w.becomes(map[string]string{"ResolvedRefs": "True ResolvedRefs"})
+	w.rest() // The Secret's version is in the template.
+	w.rollOut()
+	w.targeted(1)
+	pod := w.pods()[0].Spec
+	if c := pod.Containers[0]; c.Image != "node:22" || c.Command[0] != "/espalier/server" || pod.InitContainers[0].Image != "ghcr.io/espalier-dev/server:test" {
+		t.Errorf("the pod runs %s %v beside %v", c.Image, c.Command, pod.InitContainers)
+	}
+	answers := podreport.Upstream{Name: "Stdio", State: podreport.UpstreamReady, Protocol: "2025-06-18", Tools: 1, Child: &podreport.Child{State: podreport.ChildRunning}}
+	w.prove(w.fronting(ordersTool, answers))
+	w.becomes(map[string]string{"Ready": "True Proved", "UpstreamsReady": "True UpstreamsReady", "Synced": "True Synced"})
+	w.prove(w.fronting(nil, podreport.Upstream{Name: "Stdio", State: podreport.UpstreamUnavailable, Reason: "ChildExited", Child: &podreport.Child{State: podreport.ChildExited, ExitCode: 1}}))
+	w.becomes(map[string]string{"Ready": "False ChildExited", "UpstreamsReady": "False ChildExited", "Synced": "True Synced"})
+	w.prove(w.fronting(ordersTool, answers))
+	w.becomes(map[string]string{"Ready": "True Proved"})
+	if config, _, err := w.catalog(); err != nil || len(config.Upstreams) != 1 || config.Upstreams[0].Stdio == nil || config.Upstreams[0].Stdio.Env[0] != "KEY" {
+		t.Errorf("catalog %+v, %v", config, err)
+	}
+}
