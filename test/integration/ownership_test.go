@@ -318,7 +318,7 @@ func TestOtherSelector(t *testing.T) {
 	w.stop()
 	d := get(w, "web-mcp", &appsv1.Deployment{})
 	must(t, api.Client.Delete(w.ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground)))
-	d.ResourceVersion, d.UID, d.ManagedFields = "", "", nil
+	d.ResourceVersion, d.UID, d.ManagedFields, d.Annotations = "", "", nil, nil
 	d.Spec.Selector.MatchLabels["app"] = "old"
 	d.Spec.Template.Labels["app"] = "old"
 	must(t, api.Client.Create(w.ctx, d))
