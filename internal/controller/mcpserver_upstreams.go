@@ -244,11 +244,14 @@ func (s *serverScope) upstreamsMessage(bad []string) string {
 // oddities tells of tools that are served although something is odd, or that
 // are not served.
 func (s *serverScope) oddities() string {
+	var out strings.Builder
+	if s.server.Spec.Stdio != nil && resources.Replicas(s.server) > 1 {
+		out.WriteString(" StateNotShared: each replica runs a child of its own, and what one remembers another does not know.")
+	}
 	report := s.anyReport()
 	if report == nil {
-		return ""
+		return out.String()
 	}
-	var out strings.Builder
 	tell := func(entries []podreport.NotServed, reason, text string) {
 		first, n := "", 0
 		for _, entry := range entries {

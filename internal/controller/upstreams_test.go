@@ -241,3 +241,16 @@ func TestChildStates(t *testing.T) {
 		})
 	}
 }
+
+// TestStateNotShared: several children are several states, and status says so.
+func TestStateNotShared(t *testing.T) {
+	for replicas, want := range map[int]bool{1: false, 2: true} {
+		w := newWorld(t, fmt.Sprintf(`{type: Stdio, replicas: %d, stdio: {image: node, command: [npx]}}`, replicas))
+		answers := []podreport.Upstream{up(serverconfig.StdioUpstream, 0)}
+		w.fronting(nil, slices.Repeat([][]podreport.Upstream{answers}, replicas)...)
+		v, _ := held(w.pass().Conditions, mcpv1.ConditionUpstreamsReady)
+		if got := strings.Contains(v.message, "StateNotShared"); got != want {
+			t.Errorf("%d replicas: %s", replicas, v.message)
+		}
+	}
+}

@@ -43,8 +43,8 @@ func (s *source) watch(ctx context.Context, l *lease) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-l.Done():
-			s.diedOf(l.Lost())
-			return l.Lost()
+			err = l.Lost()
+			s.diedOf(err)
 		case <-credential.C:
 			if s.m.fingerprint(&s.config) != l.credential {
 				return errCredential

@@ -296,7 +296,7 @@ func TestChildEnds(t *testing.T) {
 			t.Errorf("%s: %+v", name, known.Child)
 		}
 	}
-	o, _ := childOptions("exit")
+	o, log := childOptions("exit")
 	_, err := startChild(t, o)
 	var known *Error
 	if ReasonOf(err) != ChildExited {
@@ -306,6 +306,9 @@ func TestChildEnds(t *testing.T) {
 	}
 	if strings.Contains(err.Error(), "database") {
 		t.Errorf("the error has the child's words: %v", err)
+	}
+	if !strings.Contains(log.String(), "cannot find the database") || !strings.Contains(log.String(), `"exitCode":3`) {
+		t.Errorf("the log lacks them: %s", log.String())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,8 +84,23 @@ func (s *Session) ended(err error) error {
 	if s.child != nil && errors.As(err, &known) && known.Reason == ChildExited {
 		state := s.child.State()
 		known.Child = &state
+		s.tellEnd(state)
 	}
 	return err
+}
+
+// lastWords is how much of a child's stderr the log has once more at its end,
+// in bytes: among many lines the last may have been left out.
+const lastWords = 2000
+
+func (s *Session) tellEnd(state process.State) {
+	stderr, truncated := s.child.Stderr()
+	log := s.options.Process.Log
+	if log == nil {
+		return
+	}
+	log.Warn("Child ended", "exitCode", state.ExitCode, "signal", state.Signal, "stderrTruncated", truncated || len(stderr) > lastWords,
+		"stderr", strings.ToValidUTF8(string(stderr[max(0, len(stderr)-lastWords):]), "?"))
 }
 
 // Done is closed when the session is over, as that of a child that ended is.
