@@ -23,114 +23,118 @@ import (
 	"github.com/espalier-dev/espalier/internal/catalog"
 )
 
-// MCPToolReconciler writes the status of MCPTools. What it writes was found
-// out by the passes over the servers that a tool names.
-type MCPToolReconciler struct {
-	Client   client.Client
-	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
+// registrationReconciler writes the status of the registrations of one kind.
+// What it writes was found out by the passes over the servers that they name.
+type registrationReconciler struct {
+	client   client.Client
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	kind     registrationKind
 
 	verdicts *verdicts
 	memory   *memory
 	metrics  *metrics
 }
 
-// Reconcile makes one pass over one MCPTool.
-func (r *MCPToolReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	var tool mcpv1.MCPTool
-	if err := r.Client.Get(ctx, req.NamespacedName, &tool); err != nil || tool.DeletionTimestamp != nil {
+// Reconcile makes one pass over one registration.
+func (r *registrationReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	obj := r.kind.object()
+	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil || obj.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	servers, err := r.servers(ctx, &tool)
+	servers, err := r.servers(ctx, obj)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	now := metav1.NewTime(r.Clock.Now())
-	status, complete := toolStatus(&tool, servers, now)
+	now := metav1.NewTime(r.clock.Now())
+	status, complete := registrationStatus(obj, servers, now)
 	if !complete {
-		// A server that exists has not been looked at since the tool changed
+		// A server that exists has not been looked at since the object changed
 		// or the operator started. It will say so.
 		return reconcile.Result{}, nil
 	}
-	return r.writeStatus(ctx, &tool, status)
+	return r.writeStatus(ctx, obj, status)
 }
 
-// servers gives what is known of the tool with each server that it names.
-func (r *MCPToolReconciler) servers(ctx context.Context, tool *mcpv1.MCPTool) ([]toolOnServer, error) {
+// servers gives what is known of obj with each server that it names.
+func (r *registrationReconciler) servers(ctx context.Context, obj mcpv1.Registration) ([]onServer, error) {
 	var list mcpv1.MCPServerList
-	if err := r.Client.List(ctx, &list, client.InNamespace(tool.Namespace)); err != nil {
+	if err := r.client.List(ctx, &list, client.InNamespace(obj.GetNamespace())); err != nil {
 		return nil, err
 	}
-	known := r.verdicts.of(tool.Namespace, tool.Name)
-	var out []toolOnServer
+	known := r.verdicts.of(obj.GetNamespace(), catalog.IDOf(obj))
+	var out []onServer
 	exists := map[string]bool{}
 	for i := range list.Items {
 		server := &list.Items[i]
 		exists[server.Name] = server.DeletionTimestamp == nil
-		if server.DeletionTimestamp == nil && catalog.Selects(tool, server) {
-			entry := toolOnServer{name: server.Name, exists: true}
-			if v, ok := known[server.Name]; ok && v.generation == tool.Generation {
+		if server.DeletionTimestamp == nil && catalog.Selects(obj, server) {
+			entry := onServer{name: server.Name, exists: true}
+			if v, ok := known[server.Name]; ok && v.generation == obj.GetGeneration() {
 				entry.verdict = &v
 			}
 			out = append(out, entry)
 		}
 	}
-	for _, ref := range tool.Spec.ServerRefs {
+	for _, ref := range obj.GetRegistrationSpec().ServerRefs {
 		if !exists[ref.Name] {
-			out = append(out, toolOnServer{name: ref.Name})
+			out = append(out, onServer{name: ref.Name})
 		}
 	}
 	return out, nil
 }
 
-func (r *MCPToolReconciler) writeStatus(ctx context.Context, tool *mcpv1.MCPTool, status mcpv1.MCPToolStatus) (reconcile.Result, error) {
-	if equal(tool.Status, status) {
+func (r *registrationReconciler) writeStatus(ctx context.Context, obj mcpv1.Registration, status mcpv1.RegistrationStatus) (reconcile.Result, error) {
+	updated, ok := obj.DeepCopyObject().(mcpv1.Registration)
+	if !ok {
+		return reconcile.Result{}, fmt.Errorf("%T is no registration", obj)
+	}
+	*updated.GetRegistrationStatus() = status
+	r.kind.describe(updated)
+	if equal(obj, updated) {
 		return reconcile.Result{}, nil
 	}
-	updated := tool.DeepCopy()
-	updated.Status = status
-	patch := client.MergeFromWithOptions(tool, client.MergeFromWithOptimisticLock{})
-	switch err := r.Client.Status().Patch(ctx, updated, patch); {
+	before := obj.GetRegistrationStatus().Conditions
+	patch := client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{})
+	switch err := r.client.Status().Patch(ctx, updated, patch); {
 	case apierrors.IsConflict(err):
 		// The cache was behind, most often this controller's own last write.
 		return reconcile.Result{RequeueAfter: retryConflict}, nil
 	case apierrors.IsForbidden(err):
-		ctrl.LoggerFrom(ctx).Error(err, "The operator may not patch mcptools/status; grant it by its ClusterRole")
+		ctrl.LoggerFrom(ctx).Error(err, "The operator may not patch "+r.kind.resource+"/status; grant it by its ClusterRole")
 		return reconcile.Result{RequeueAfter: retryProblem}, nil
 	case apierrors.IsNotFound(err):
 		return reconcile.Result{}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("write status: %w", err)
 	}
-	r.metrics.statusWritten("MCPTool")
-	tellTransitions(r.Recorder, tool, tool.Status.Conditions, status.Conditions, mcpv1.ConditionAccepted)
+	r.metrics.statusWritten(string(r.kind.kind))
+	tellTransitions(r.recorder, obj, before, status.Conditions, mcpv1.ConditionAccepted)
 	return reconcile.Result{}, nil
 }
 
-// setup registers the controller of MCPTools.
-func (r *MCPToolReconciler) setup(mgr ctrl.Manager, opts Options) error {
+// setup registers the controller of one kind.
+func (r *registrationReconciler) setup(mgr ctrl.Manager, opts Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("mcptool").
-		For(&mcpv1.MCPTool{}, builder.WithPredicates(forgetDeleted(r.memory), predicate.GenerationChangedPredicate{})).
-		Watches(&mcpv1.MCPServer{}, handler.EnqueueRequestsFromMapFunc(r.toolsOfServer), builder.WithPredicates(deletedOnly())).
-		WatchesRawSource(wakeUps(r.verdicts.wake)).
+		Named(r.kind.name).
+		For(r.kind.object(), builder.WithPredicates(forgetDeleted(r.memory), predicate.GenerationChangedPredicate{})).
+		Watches(&mcpv1.MCPServer{}, handler.EnqueueRequestsFromMapFunc(r.ofServer), builder.WithPredicates(deletedOnly())).
+		WatchesRawSource(wakeUps(r.verdicts.wake[r.kind.kind])).
 		WithOptions(controller.Options{MaxConcurrentReconciles: opts.Concurrency, ReconciliationTimeout: opts.Timeout}).
 		Complete(r)
 }
 
-// toolsOfServer gives the tools that name a server which is gone. All other
-// changes of a server reach its tools as verdicts.
-func (r *MCPToolReconciler) toolsOfServer(ctx context.Context, obj client.Object) []reconcile.Request {
-	var out []reconcile.Request
-	for _, value := range []string{obj.GetName(), indexSelector} {
-		var list mcpv1.MCPToolList
-		if err := r.Client.List(ctx, &list, client.InNamespace(obj.GetNamespace()), client.MatchingFields{indexServers: value}); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the tools of a server")
-			return nil
-		}
-		for i := range list.Items {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
+// ofServer gives what names a server that is gone. All other changes of a
+// server reach its registrations as verdicts.
+func (r *registrationReconciler) ofServer(ctx context.Context, obj client.Object) []reconcile.Request {
+	found, err := r.kind.naming(ctx, r.client, obj.GetNamespace(), obj.GetName())
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the "+r.kind.resource+" of a server")
+		return nil
+	}
+	out := make([]reconcile.Request, 0, len(found))
+	for _, registration := range found {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(registration)})
 	}
 	return out
 }

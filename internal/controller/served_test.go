@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/catalog"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/prober"
 )
@@ -18,16 +19,16 @@ import (
 func (w *world) toolPass(name string) []metav1.Condition {
 	w.t.Helper()
 	status := w.pass()
-	verdicts := toolVerdicts(w.scope(), conditionVerdict(status.Conditions, mcpv1.ConditionSynced))
+	verdicts := registrationVerdicts(w.scope(), conditionVerdict(status.Conditions, mcpv1.ConditionSynced))
 	var out []metav1.Condition
 	for i, tool := range w.tools {
-		v := verdicts[tool.Name]
-		written, complete := toolStatus(tool, []toolOnServer{{name: "web", exists: true, verdict: &v}}, metav1.NewTime(w.now))
+		v := verdicts[catalog.IDOf(tool)]
+		written, complete := registrationStatus(tool, []onServer{{name: "web", exists: true, verdict: &v}}, metav1.NewTime(w.now))
 		if !complete {
 			w.t.Fatalf("the status of %s is not complete", tool.Name)
 		}
 		w.tools[i] = tool.DeepCopy()
-		w.tools[i].Status = written
+		w.tools[i].Status.RegistrationStatus = written
 		checkConditions(w.t, written.Conditions, tool.Generation)
 		checkConditions(w.t, written.Servers[0].Conditions, tool.Generation)
 		if tool.Name == name {
