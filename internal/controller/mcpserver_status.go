@@ -133,7 +133,7 @@ func setObserved(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 	case report != nil:
 		status.Server = &mcpv1.ObservedServer{
 			Name: report.Server.Name, Version: report.Server.Version,
-			ProtocolVersion: report.ProtocolVersion, Capabilities: report.Capabilities,
+			ProtocolVersion: report.ProtocolVersion, Capabilities: shownNames(report.Capabilities),
 		}
 		status.ToolCount = count(report.Tools.Count())
 		status.ResourceCount = count(report.ResourceCount)
@@ -185,9 +185,26 @@ func observedTools(s *serverScope, report *mcpprobe.Report) ([]mcpv1.ObservedToo
 	}
 	out := make([]mcpv1.ObservedTool, 0, len(tools))
 	for _, t := range tools {
-		out = append(out, mcpv1.ObservedTool{Name: t.Name, Digest: t.Digest, Source: sources[t.Name]})
+		out = append(out, mcpv1.ObservedTool{Name: shownName(t.Name), Digest: t.Digest, Source: sources[t.Name]})
 	}
 	return slices.Clip(out), omitted
+}
+
+// shownName makes an empty name visible: the API takes none. No escaped name
+// looks like this.
+func shownName(name string) string {
+	if name == "" {
+		return `\"\"`
+	}
+	return name
+}
+
+func shownNames(names []string) []string {
+	out := make([]string, 0, len(names))
+	for _, name := range names {
+		out = append(out, shownName(name))
+	}
+	return out
 }
 
 func count(n *int) *int32 {
@@ -295,6 +312,9 @@ func availableVerdict(s *serverScope, e *evaluation) verdict {
 	case t != nil:
 		return no(t.reason, t.message)
 	case rollingOut(s) && !e.noTraffic(s):
+		if pod := latePod(s); pod != nil {
+			return no(mcpv1.ReasonNotReady, fmt.Sprintf("Pod %s is not ready after spec.startupTimeoutSeconds (%d). Read: kubectl describe pod %s -n %s.", pod.Name, resources.StartupSeconds(s.server), pod.Name, pod.Namespace))
+		}
 		return no(mcpv1.ReasonRollingOut, "Pods are being added or replaced; those that serve keep serving.")
 	case e.noTraffic(s) && e.everProved && !startsAnew(s):
 		return no(mcpv1.ReasonNotReady, fmt.Sprintf("No pod is ready. Read: kubectl get pods -l %s=%s -n %s.", mcpv1.LabelServer, s.server.Name, s.server.Namespace))
