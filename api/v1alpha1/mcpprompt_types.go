@@ -128,7 +128,7 @@ type PromptArgument struct {
 	// +kubebuilder:validation:MaxLength=2048
 	Description string `json:"description,omitempty"`
 
-	// required: the prompt is refused without it.
+	// required says that the prompt is refused without it.
 	// +optional
 	Required *bool `json:"required,omitempty"`
 

@@ -208,7 +208,7 @@ type ResourceAnnotations struct {
 
 	// lastModified is when the content was last changed.
 	// +optional
-	LastModified *metav1.Time `json:"lastModified,omitempty"` //nolint:kubeapilinter // MCP's own name.
+	LastModified *metav1.Time `json:"lastModified,omitempty"`
 }
 
 // ResourceContent makes a resource's content by a CEL expression.

@@ -162,11 +162,11 @@ func TestKindsConform(t *testing.T) {
 	}
 	for name, k := range kinds {
 		t.Run(name, func(t *testing.T) {
-			make := func(object string, age time.Duration) *Compiled {
+			compile := func(object string, age time.Duration) *Compiled {
 				return Compile(registration(t, k.kind, object, age, strings.ReplaceAll(k.spec, "%", object)))
 			}
-			old, young := make("old", 0), make("young", time.Hour)
-			suspended := make("suspended", -time.Hour)
+			old, young := compile("old", 0), compile("young", time.Hour)
+			suspended := compile("suspended", -time.Hour)
 			suspended.Suspended = true
 			broken := Compile(registration(t, k.kind, "broken", -time.Hour, k.broken))
 			for policy, winner := range map[string]string{"Oldest": "old", "Newest": "young", "HideAll": ""} {

@@ -282,7 +282,7 @@ func (w *world) report() *mcpprobe.Report {
 	for _, id := range slices.SortedFunc(maps.Keys(c.Served), catalog.ID.Compare) {
 		entry := c.Served[id]
 		if list := lists[entry.List]; list != nil {
-			list.Entries = append(list.Entries, mcpprobe.Entry{Name: entry.Name(), Digest: entry.Wire.Digest})
+			list.Entries = append(list.Entries, mcpprobe.Entry{Name: mcpprobe.EscapeName(entry.Name()), Digest: entry.Wire.Digest})
 		} else {
 			r.Tools.Tools = append(r.Tools.Tools, mcpprobe.Tool{Name: entry.Name(), Digest: entry.Wire.Digest})
 		}

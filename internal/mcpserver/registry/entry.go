@@ -146,13 +146,13 @@ func build[E Listed](s *Snapshot, kind string, previous *list[E], entries []decl
 }
 
 // prepare makes an entry. A panic harms that entry alone.
-func prepare[E Listed](make func() (E, *buildError)) (_ E, failure *buildError) {
+func prepare[E Listed](build func() (E, *buildError)) (_ E, failure *buildError) {
 	defer func() {
 		if r := recover(); r != nil {
 			failure = &buildError{ReasonInvalidHandler, errors.New("the entry cannot be prepared")}
 		}
 	}()
-	return make()
+	return build()
 }
 
 func (s *Snapshot) reject(kind, name, reason, text string) {
