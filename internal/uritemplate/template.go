@@ -21,14 +21,17 @@ import (
 
 const (
 	// MaxURI is the longest URI that is matched, in bytes.
-	MaxURI = 8 << 10
+	MaxURI = 4 << 10
 	// MaxVariables of one template.
 	MaxVariables = 16
 )
 
 // Template is a parsed template. It is safe for concurrent use.
 type Template struct {
-	parsed    *rfc6570.Template
+	parsed *rfc6570.Template
+	// pattern says in linear time whether a URI matches; taking the values
+	// out costs many times more.
+	pattern   *regexp.Regexp
 	variables []string
 	prefix    string
 }
@@ -56,6 +59,7 @@ func Parse(raw string) (*Template, error) {
 	}
 	t := &Template{parsed: parsed, variables: parsed.Varnames()}
 	t.prefix, _, _ = strings.Cut(raw, "{")
+	t.pattern = parsed.Regexp()
 	switch {
 	case len(t.variables) == 0:
 		return nil, errors.New("the template has no variable: use uri")
@@ -92,7 +96,7 @@ func (t *Template) Has(name string) bool { return slices.Contains(t.variables, n
 // Match gives the decoded values of the variables that uri has, if the
 // template makes it.
 func (t *Template) Match(uri string) (map[string]string, bool) {
-	if len(uri) > MaxURI || !strings.HasPrefix(uri, t.prefix) {
+	if len(uri) > MaxURI || !strings.HasPrefix(uri, t.prefix) || !t.pattern.MatchString(uri) {
 		return nil, false
 	}
 	found := t.parsed.Match(uri)
