@@ -139,6 +139,26 @@ func TestKindsOnTheWire(t *testing.T) {
 	}
 }
 
+// TestManyCompletions: an answer has a hundred at most and says that there are
+// more.
+func TestManyCompletions(t *testing.T) {
+	var values []string
+	for i := range 150 {
+		values = append(values, fmt.Sprintf("v%03d", i))
+	}
+	f := start(t, kinds(func(c *serverconfig.Config) {
+		c.Templates[0].Variables = []serverconfig.Variable{{Name: "v", Completions: values}}
+	}))
+	for prefix, want := range map[string]string{"": "100 150 true", "v00": "10 10 false", "w": "0 0 false"} {
+		got := f.do(f.modern("completion/complete", `"ref":{"type":"ref/resource","uri":"x:t/{v}"},"argument":{"name":"v","value":"`+prefix+`"}`))
+		completion, _ := got.result()["completion"].(map[string]any)
+		list, _ := completion["values"].([]any)
+		if shown := fmt.Sprint(len(list), " ", completion["total"], " ", completion["hasMore"]); shown != want {
+			t.Errorf("%q: %s, want %s", prefix, shown, want)
+		}
+	}
+}
+
 // TestKindsRefuse: what is asked wrongly, and with which code.
 func TestKindsRefuse(t *testing.T) {
 	f := start(t, kinds(func(c *serverconfig.Config) {
