@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
@@ -59,8 +60,9 @@ func Compile(r mcpv1.Registration) *Compiled {
 		return CompilePrompt(r)
 	case *mcpv1.MCPTool:
 		return CompileTool(r)
+	default:
+		panic(fmt.Sprintf("%T is no kind of registration", r))
 	}
-	return &Compiled{ID: IDOf(r), Verdict: refused(mcpv1.ReasonServerNotFronted, "There is no such kind.")}
 }
 
 // begin gives what does not depend on the kind.
