@@ -356,8 +356,10 @@ type ToolsPolicy struct {
 	// +kubebuilder:validation:MaxItems=128
 	Overrides []ToolOverride `json:"overrides,omitempty"`
 
-	// conflictPolicy says which of two tools of one name is served. Defaults
-	// to Oldest, which is the first among upstreams.
+	// conflictPolicy says which of two tools of one name is served, and
+	// likewise of two resources of one URI, two templates of one text and two
+	// prompts of one name. Defaults to Oldest, which is the first among
+	// upstreams.
 	// +optional
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
 }

@@ -154,7 +154,7 @@ func TestUnresolvedUpstreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, test.spec)
-			w.others = map[string]*mcpv1.MCPServer{"vendor": external, "front": front}
+			w.neighbours = map[string]*mcpv1.MCPServer{"vendor": external, "front": front}
 			w.serving(1)
 			status := w.pass()
 			got := []string{

@@ -76,6 +76,9 @@ const (
 	NotificationCancelled    = "notifications/cancelled"
 	NotificationProgress     = "notifications/progress"
 	NotificationToolsChanged = "notifications/tools/list_changed"
+	NotificationResources    = "notifications/resources/list_changed"
+	NotificationPrompts      = "notifications/prompts/list_changed"
+	NotificationUpdated      = "notifications/resources/updated"
 	NotificationAcknowledged = "notifications/subscriptions/acknowledged" // modern only
 )
 
@@ -112,6 +115,10 @@ const (
 	CodeMethodNotFound = -32601
 	CodeInvalidParams  = -32602
 	CodeInternalError  = -32603
+
+	// CodeResourceNotFound is for legacy clients only; the modern revision has
+	// CodeInvalidParams.
+	CodeResourceNotFound = -32002
 
 	CodeHeaderMismatch                  = -32020 // HTTP 400
 	CodeMissingRequiredClientCapability = -32021 // HTTP 400

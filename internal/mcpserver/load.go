@@ -66,16 +66,18 @@ func (s *Server) put(ctx context.Context, what string) {
 	started := time.Now()
 	previous := s.registry.Snapshot()
 	composed := upstream.Compose(s.loader.config, s.upstreams.Listings())
-	next := registry.Build(composed.Config, s.loader.digest, s.factory.Make, previous)
+	factories := registry.Factories{Tool: s.factory.Make, Resource: s.factory.MakeResource, Prompt: s.factory.MakePrompt}
+	next := registry.Build(composed.Config, s.loader.digest, factories, previous)
 	next.NotServed = append(next.NotServed, composed.NotServed...)
 	for _, name := range slices.Sorted(maps.Keys(next.Rejected)) {
-		s.log.Warn("Tool is not served", "tool", name, "why", next.Rejected[name])
+		s.log.Warn("Entry is not served", "entry", name, "why", next.Rejected[name])
 	}
-	listChanged, stuck := s.registry.Swap(ctx, next)
-	if listChanged {
+	changes, stuck := s.registry.Swap(ctx, next)
+	if changes.Lists() {
 		s.metrics.ListChanged.Inc()
 	}
 	s.metrics.Catalog(s.loader.digest, len(next.Tools()), len(next.NotServed), time.Now())
-	s.log.Info(what, "digest", s.loader.digest, "tools", len(next.Tools()), "notServed", len(next.NotServed),
-		"listChanged", listChanged, "stuckCalls", stuck, "took", time.Since(started).String())
+	s.log.Info(what, "digest", s.loader.digest, "tools", len(next.Tools()), "resources", len(next.Resources()),
+		"templates", len(next.Templates()), "prompts", len(next.Prompts()), "notServed", len(next.NotServed),
+		"listChanged", changes.Lists(), "stuckCalls", stuck, "took", time.Since(started).String())
 }

@@ -21,6 +21,11 @@ func files(config *serverconfig.Config) []string {
 	for i := range config.Tools {
 		all = append(all, handlers.Files(&config.Tools[i])...)
 	}
+	for _, list := range [][]serverconfig.Resource{config.Resources, config.Templates} {
+		for i := range list {
+			all = append(all, handlers.ResourceFiles(&list[i])...)
+		}
+	}
 	for i := range config.Upstreams {
 		all = append(all, upstream.Files(&config.Upstreams[i])...)
 	}

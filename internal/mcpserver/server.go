@@ -1,8 +1,8 @@
 // Copyright 2026 The Espalier Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mcpserver is the shared server: it serves the tools of one catalog
-// over MCP, in both eras of the protocol, and reports on itself. It knows
+// Package mcpserver is the shared server: it serves the tools,
+// resources and prompts of one catalog over MCP, in both eras of the protocol, and reports on itself. It knows
 // nothing of Kubernetes but that its catalog and credentials are mounted.
 package mcpserver
 
@@ -135,6 +135,7 @@ func (s *Server) Start() error {
 	s.internal = s.newHTTP(base, admin.Handler(s, s.metrics.Handler()))
 	s.background.Go(func() { s.watcher.Run(watch) })
 	s.background.Go(func() { s.recompose(watch) })
+	s.background.Go(func() { s.watchSources(watch) })
 	if s.options.Reap {
 		s.background.Go(func() { process.Reap(base) })
 	}

@@ -96,6 +96,12 @@ var _ = Describe("The examples", func() {
 		Expect(ask("front", "welcome", `{"name":"Ada"}`)).To(HaveKeyWithValue("text", "Hello, Ada!"))
 		Expect(ask("front", "every_echo", `{"message":"hi"}`)).To(HaveKeyWithValue("text", ContainSubstring("hi")))
 
+		By("resources and prompts")
+		handbook := ns.ServicePeer(ctx, "handbook")
+		Expect(handbook.Read(ctx, "docs://runbooks/checkout")).To(ContainSubstring("Restart the workers."))
+		Expect(handbook.Read(ctx, "docs://services/search")).To(ContainSubstring("docs://runbooks/search"))
+		Expect(handbook.Prompt(ctx, "triage", map[string]string{"service": "search"})).To(ContainSubstring("Look at the index age."))
+
 		By("server-everything")
 		for _, name := range []string{"everything", "vendor"} {
 			server := &v1alpha1.MCPServer{}
