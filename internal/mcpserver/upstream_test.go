@@ -340,7 +340,7 @@ func TestUpstreamSchemas(t *testing.T) {
 		t.Errorf("listed %s", body)
 	}
 	report := f.server.Report()
-	want := []podreport.NotServed{{Kind: "tool", Name: "odd", Reason: "SchemaNotChecked"}, {Kind: "tool", Name: strings.Repeat("n", 65), Reason: "LongName"}}
+	want := []podreport.NotServed{{Kind: "tool", Name: strings.Repeat("n", 65), Reason: "LongName"}, {Kind: "tool", Name: "odd", Reason: "SchemaNotChecked"}}
 	if !slices.Equal(report.Flagged, want) {
 		t.Errorf("flagged %v", report.Flagged)
 	}
