@@ -46,5 +46,5 @@ func copySelf(path string) (err error) {
 	if err = errors.Join(err, to.Close()); err != nil {
 		return err
 	}
-	return os.Rename(path+".part", path)
+	return os.Rename(path+".part", path) //nolint:gosec // The folder is the command's argument.
 }

@@ -39,7 +39,7 @@ func wrapping(t *testing.T, before string, startup int32) (_ *serverconfig.Confi
 	dir := t.TempDir()
 	pidFile = filepath.Join(dir, "pid")
 	t.Setenv("PID_FILE", pidFile)
-	must(t, os.WriteFile(filepath.Join(dir, "child"), fmt.Appendf(nil, script, before), 0o755)) //nolint:gosec // It is to be run.
+	must(t, os.WriteFile(filepath.Join(dir, "child"), fmt.Appendf(nil, script, before), 0o755))
 	c := config()
 	c.Upstreams = []serverconfig.Upstream{{Name: serverconfig.StdioUpstream, Stdio: &serverconfig.Stdio{
 		Command: []string{filepath.Join(dir, "child")}, Env: []string{"PID_FILE"},

@@ -44,7 +44,7 @@ func beChild(mode string) {
 		signal.Ignore(syscall.SIGTERM)
 		time.Sleep(time.Hour)
 	case "grandchild":
-		grand := exec.Command("sleep", "3600") //nolint:noctx // It is to outlive everybody.
+		grand := exec.Command("sleep", "3600") // It is to outlive everybody.
 		grand.Stdout, grand.Stderr = os.Stdout, os.Stderr
 		if err := grand.Start(); err != nil {
 			panic(err)
