@@ -5,6 +5,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,5 +101,29 @@ func TestChildInCatalog(t *testing.T) {
 		`{"name":"u","url":"http://u.test"}]}`
 	if string(raw) != want {
 		t.Errorf("got  %s\nwant %s", raw, want)
+	}
+}
+
+// TestReservedAreTools: what hides two resources or prompts hides no tool of an
+// upstream.
+func TestReservedAreTools(t *testing.T) {
+	server := serverOf(t, "front", `{tools: {conflictPolicy: HideAll}, upstreams: [{name: u, url: "http://u.test"}]}`)
+	var compiled []*Compiled
+	for _, name := range []string{"a", "b"} {
+		for kind, spec := range map[Kind]string{
+			KindTool:     `{name: twin, expression: {text: "'x'"}}`,
+			KindResource: `{uri: "docs://twin", text: x}`,
+			KindPrompt:   `{name: twins, messages: [{role: User, content: {type: Text, text: x}}]}`,
+		} {
+			compiled = append(compiled, Compile(registration(t, kind, name, 0, spec)))
+		}
+	}
+	c := Build(server, compiled, serverconfig.ProbeTrust{})
+	c.AddUpstreams(server, ResolveUpstreams(server, nil, address))
+	if len(c.Served) != 0 {
+		t.Errorf("%d are served", len(c.Served))
+	}
+	if got := c.Config.Policy.Reserved; !slices.Equal(got, []string{"twin"}) {
+		t.Errorf("reserved %q", got)
 	}
 }

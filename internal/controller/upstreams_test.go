@@ -254,3 +254,30 @@ func TestStateNotShared(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherKindsBesideUpstreams: upstreams bring tools alone. What else is
+// listed beyond the catalog is amiss.
+func TestOtherKindsBesideUpstreams(t *testing.T) {
+	w := newWorld(t, twoUpstreams)
+	text := "x"
+	w.other(&mcpv1.MCPResource{ObjectMeta: metav1.ObjectMeta{Name: "plain"}, Spec: mcpv1.MCPResourceSpec{URI: "docs://a", Text: &text}})
+	w.fronting([]string{"o_x"}, []podreport.Upstream{up("orders", 1), up("vendor", 0)})
+	status := w.pass()
+	if got := condition(status.Conditions, mcpv1.ConditionSynced); got != "True Synced" {
+		t.Errorf("Synced is %s", got)
+	}
+	if *status.ToolCount != 3 || *status.ResourceCount != 1 {
+		t.Errorf("%d tools, %d resources", *status.ToolCount, *status.ResourceCount)
+	}
+	r := w.report()
+	r.Resources.Entries = append(r.Resources.Entries, mcpprobe.Entry{Name: "docs://zzz"})
+	if got := w.scope().listDiff(r); got != "1 resources more than wanted" {
+		t.Errorf("a resource too many: %q", got)
+	}
+	w.tools = nil
+	w.pods = nil
+	w.fronting(nil, []podreport.Upstream{down("orders"), down("vendor")})
+	if got := condition(w.pass().Conditions, mcpv1.ConditionReady); got != "True Proved" {
+		t.Errorf("with a resource left Ready is %s", got)
+	}
+}

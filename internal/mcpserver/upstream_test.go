@@ -491,3 +491,36 @@ func TestUpstreamDeadOnes(t *testing.T) {
 		return strings.Count(got, "Unavailable") == 6 && strings.Contains(got, "good Ready 1") && strings.Contains(got, "hang Unavailable 0 Timeout")
 	})
 }
+
+// TestKindsBesideUpstreams: tools that come and go leave the other lists alone.
+func TestKindsBesideUpstreams(t *testing.T) {
+	_, p := fakePeer(t, true, "a")
+	c := kinds(nil)
+	c.Upstreams, c.Policy = []serverconfig.Upstream{p.upstream("u", "")}, &serverconfig.ToolsPolicy{Max: 100}
+	f := start(t, c, hurried)
+	answers := func() {
+		t.Helper()
+		for want, request := range map[string]*http.Request{
+			`{"resources":[{"name":"x","uri":"x:a"},{"name":"x","uri":"x:b"}]`: f.modern("resources/list", ""),
+			`{"resourceTemplates":[{"name":"x","uriTemplate":"x:t/{v}"}]`:      f.modern("resources/templates/list", ""),
+			`{"prompts":[{"name":"p","description":"Says \"p\"."}]`:            f.modern("prompts/list", ""),
+			`"text":"text of x:a"`:                                f.read("x:a"),
+			`"messages":[{"role":"user","content":{"type":"text"`: f.prompt("p", `{}`),
+		} {
+			if got := f.do(request).body; !strings.Contains(got, want) {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+	}
+	f.lists("a", "t")
+	answers()
+	p.down()
+	f.lists("t")
+	answers()
+	p.up()
+	f.lists("a", "t")
+	answers()
+	if got := f.do(f.callModern("a", `{"x":1}`)); got.text() != `{"x":1}` {
+		t.Errorf("a answers %s", got.body)
+	}
+}
