@@ -171,7 +171,7 @@ const (
 	ReasonInvalidOutputSchema = "InvalidOutputSchema"
 	// ReasonInvalidExpression: an expression does not compile.
 	ReasonInvalidExpression = "InvalidExpression"
-	// ReasonInvalidMeta: meta is not an object, or uses a reserved key.
+	// ReasonInvalidMeta: meta is not an object, or is larger than 64 KiB.
 	ReasonInvalidMeta = "InvalidMeta"
 	// ReasonInvalidURL: a URL cannot be used.
 	ReasonInvalidURL = "InvalidURL"
