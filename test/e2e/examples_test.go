@@ -38,7 +38,7 @@ var _ = Describe("The examples", func() {
 
 		var servers v1alpha1.MCPServerList
 		Expect(cluster.Client.List(ctx, &servers, client.InNamespace(exampleNamespace))).To(Succeed())
-		Expect(servers.Items).To(HaveLen(6))
+		Expect(servers.Items).To(HaveLen(strings.Count(manifests, "\nkind: MCPServer\n")))
 		for _, server := range servers.Items {
 			ns.AwaitServer(ctx, server.Name, harness.ImageTimeout, harness.Ready)
 		}
