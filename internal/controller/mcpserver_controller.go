@@ -56,6 +56,7 @@ type MCPServerReconciler struct {
 	TrustedKeys []string
 
 	memory   *memory
+	writes   *ownWrites
 	verdicts *verdicts
 	metrics  *metrics
 }
@@ -74,6 +75,9 @@ func (r *MCPServerReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 		r.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
+	if r.writes.behind(&server) {
+		return reconcile.Result{RequeueAfter: retryConflict}, nil
+	}
 	s := &serverScope{key: req.NamespacedName, server: &server, memory: r.memory.server(req.NamespacedName), now: r.Clock.Now()}
 	if err := r.runPhases(ctx, s); err != nil {
 		return reconcile.Result{}, err
@@ -91,6 +95,7 @@ func (r *MCPServerReconciler) forget(key types.NamespacedName) {
 	r.Prober.Forget(key)
 	r.References.Forget(key)
 	r.memory.forget(key)
+	r.writes.forget(key)
 	r.verdicts.publish(key, nil)
 	r.metrics.forgetServer(key)
 }
@@ -120,6 +125,7 @@ func (r *MCPServerReconciler) writeStatus(ctx context.Context, s *serverScope, s
 	case err != nil:
 		return fmt.Errorf("write status: %w", err)
 	}
+	r.writes.note(updated)
 	r.metrics.statusWritten("MCPServer")
 	tellTransitions(r.Recorder, s.server, s.server.Status.Conditions, status.Conditions, toldConditions(status.Conditions)...)
 	return nil
