@@ -62,6 +62,13 @@ type Call struct {
 	// for the token. It is nil when the caller asked for none, may be called
 	// by several goroutines, and by none after the handler returned.
 	Progress func(params wire.Object)
+	// Client is who calls; nil where nothing can be asked of it or told it
+	// before the answer.
+	Client Client
+	// Responses is the raw object inputResponses and State the raw string
+	// requestState, with which a modern caller answers an Input; nil when
+	// absent. They are valid as long as RawArgs is.
+	Responses, State []byte
 }
 
 // Vars are the variables of expressions in the scope of a call.
@@ -81,6 +88,8 @@ type Result struct {
 	Meta json.RawMessage
 	// IsError marks an answer that tells of a failure.
 	IsError bool
+	// Input asks the caller for more; all else is empty then but Meta.
+	Input *Input
 }
 
 // Handler runs calls of one entry. It stops soon after ctx ends. An error is
