@@ -155,12 +155,20 @@ func (s *Session) initialized(ctx context.Context, raw []byte) error {
 func (s *Session) declared(raw []byte) {
 	capabilities, err := wire.DecodeObject(raw)
 	if raw == nil || err != nil {
-		s.tools = true
+		s.abilities = Abilities{Tools: true}
 		return
 	}
-	tools := capabilities.Get("tools")
-	s.tools = wire.IsObject(tools)
-	s.listChanged = string(member(tools, "listChanged")) == "true"
+	has := func(key string) (declared, changed bool) {
+		object := capabilities.Get(key)
+		return wire.IsObject(object), string(member(object, "listChanged")) == "true"
+	}
+	a := Abilities{}
+	a.Tools, a.ToolsChanged = has("tools")
+	a.Resources, a.ResourcesChanged = has("resources")
+	a.Prompts, a.PromptsChanged = has("prompts")
+	a.Completions, _ = has("completions")
+	a.Subscribe = string(member(capabilities.Get("resources"), "subscribe")) == "true"
+	s.abilities = a
 }
 
 // caching reads ttlMs and cacheScope of a result.

@@ -41,14 +41,13 @@ type Options struct {
 
 // Session is an open session. It is safe for concurrent use.
 type Session struct {
-	carrier  carrier
-	child    *process.Process
-	options  *Options
-	revision revision
-	// declares tools at all, and that it tells of changes of their list.
-	tools, listChanged bool
-	ttl                *time.Duration
-	private            bool
+	carrier   carrier
+	child     *process.Process
+	options   *Options
+	revision  revision
+	abilities Abilities
+	ttl       *time.Duration
+	private   bool
 
 	ids      atomic.Int64
 	progress sync.Map // id -> func(wire.Object)
@@ -118,10 +117,10 @@ func (s *Session) Lost() error { return s.ended(&Error{Reason: ChildExited}) }
 // Version of the protocol that was agreed on.
 func (s *Session) Version() string { return s.revision.version }
 
-// ListChanged reports whether the server says that it tells of changes.
-func (s *Session) ListChanged() bool { return s.listChanged }
+// Abilities are what the server declares.
+func (s *Session) Abilities() Abilities { return s.abilities }
 
-// Changed holds a value after the server told of a change of its tools.
+// Changed holds a value after the server told of a change of one of its lists.
 func (s *Session) Changed() <-chan struct{} { return s.changed }
 
 // Close ends the session and awaits what it still does.
@@ -131,7 +130,7 @@ func (s *Session) Close(ctx context.Context) { s.carrier.close(ctx) }
 func (s *Session) hear(in incoming) {
 	method, _ := wire.Text(in.method)
 	switch method {
-	case mcp.NotificationToolsChanged:
+	case mcp.NotificationToolsChanged, mcp.NotificationResources, mcp.NotificationPrompts:
 		s.tell()
 	case mcp.NotificationAcknowledged:
 		if f := s.standing.Swap(nil); f != nil {
@@ -183,11 +182,54 @@ func (s *Session) Listen(ctx context.Context, standing func()) (offered bool, er
 		err = s.carrier.stream(ctx, standing)
 		return err != errNotOffered, err //nolint:errorlint // It is never wrapped.
 	}
+	wanted := s.wanted()
+	if wanted == nil {
+		return false, nil
+	}
 	s.standing.Store(&standing)
-	_, err = s.carrier.request(ctx, &message{
-		id: s.next(), method: mcp.MethodSubscriptionsListen, params: []byte(`"notifications":{"toolsListChanged":true}`),
-	})
+	_, err = s.carrier.request(ctx, &message{id: s.next(), method: mcp.MethodSubscriptionsListen, params: wanted})
 	return !isRPC(err), err
+}
+
+// wanted are the params of a listen stream for all that the server tells of
+// its lists; nil where it tells nothing.
+func (s *Session) wanted() []byte {
+	const head = `"notifications":{`
+	out := []byte(head)
+	for _, n := range []struct {
+		told bool
+		key  string
+	}{
+		{s.abilities.ToolsChanged, "toolsListChanged"}, {s.abilities.ResourcesChanged, "resourcesListChanged"},
+		{s.abilities.PromptsChanged, "promptsListChanged"},
+	} {
+		if !n.told {
+			continue
+		}
+		if len(out) > len(head) {
+			out = append(out, ',')
+		}
+		out = append(out, `"`+n.key+`":true`...)
+	}
+	if len(out) == len(head) {
+		return nil
+	}
+	return append(out, '}')
+}
+
+// Request is a request of a method that no other of this session's is for:
+// resources/read, prompts/get, completion/complete.
+type Request struct {
+	Method string
+	// Name is what Mcp-Name mirrors; empty for nothing.
+	Name string
+	// Params and Meta are members of an object without its braces.
+	Params, Meta []byte
+}
+
+// Request sends a request and gives the raw result.
+func (s *Session) Request(ctx context.Context, r *Request) ([]byte, error) {
+	return s.carrier.request(ctx, &message{id: s.next(), method: r.Method, name: r.Name, params: r.Params, meta: r.Meta})
 }
 
 // Call is one tools/call.
