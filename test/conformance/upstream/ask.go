@@ -86,7 +86,6 @@ func question(message, schema string) *mcp.ElicitParams {
 
 // completion asks a model for a few words.
 func completion(words string, maxTokens int64) *mcp.CreateMessageParams {
-	//nolint:staticcheck // SA1019: the suite tests sampling as long as a revision has it.
 	return &mcp.CreateMessageParams{
 		Messages:  []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: words}}},
 		MaxTokens: maxTokens,
@@ -142,7 +141,6 @@ func ask(req *mcp.CallToolRequest, state string, requests mcp.InputRequestMap) (
 
 // words are those of a model's answer under a key.
 func words(responses mcp.InputResponseMap, key string) (string, bool) {
-	//nolint:staticcheck // SA1019: as completion.
 	result, ok := responses[key].(*mcp.CreateMessageWithToolsResult)
 	if !ok || result == nil {
 		return "", false
@@ -174,7 +172,7 @@ func (f *fixtures) sample(_ context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	}
 	var args struct{ Prompt string }
 	if err := json.Unmarshal(req.Params.Arguments, &args); err != nil {
-		return fail("arguments: " + err.Error()), nil
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
 	return ask(req, "", mcp.InputRequestMap{"answer": completion(args.Prompt, 100)})
 }
@@ -185,7 +183,7 @@ func (f *fixtures) elicitPerson(_ context.Context, req *mcp.CallToolRequest) (*m
 	}
 	var args struct{ Message string }
 	if err := json.Unmarshal(req.Params.Arguments, &args); err != nil {
-		return fail("arguments: " + err.Error()), nil
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
 	return ask(req, "", mcp.InputRequestMap{"person": question(args.Message, personSchema)})
 }

@@ -62,7 +62,6 @@ func withLogging(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolRe
 				return nil, err
 			}
 		}
-		//nolint:staticcheck // SA1019: the suite tests logging as long as a revision has it.
 		if err := req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Logger: "fixtures", Data: message}); err != nil {
 			return nil, err
 		}
@@ -113,7 +112,9 @@ func (f *fixtures) changeTools(context.Context, *mcp.CallToolRequest) (*mcp.Call
 	const name = "transient_tool"
 	return f.tools.toggle(func() {
 		f.server.AddTool(&mcp.Tool{Name: name, Description: "Comes and goes.", InputSchema: json.RawMessage(noArguments)},
-			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return say("Still here."), nil })
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return say("Still here."), nil
+			})
 	}, func() { f.server.RemoveTools(name) }), nil
 }
 

@@ -37,7 +37,6 @@ func connect(t *testing.T, era Era, version string) (*mcp.ClientSession, *heard)
 	t.Cleanup(server.Close)
 	h := &heard{tools: make(chan struct{}, 10), prompts: make(chan struct{}, 10)}
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
-		//nolint:staticcheck // SA1019: sampling and logging are what is tested.
 		CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
 			return &mcp.CreateMessageResult{Role: "assistant", Model: "m", Content: &mcp.TextContent{Text: "Paris"}}, nil
 		},
@@ -164,7 +163,6 @@ func TestTelling(t *testing.T) {
 			level := mcp.Meta{"io.modelcontextprotocol/logLevel": "info"}
 			if version < "2026" {
 				level = nil
-				//nolint:staticcheck // SA1019: logging is what is tested.
 				if err := session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"}); err != nil {
 					t.Fatal(err)
 				}
