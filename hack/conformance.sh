@@ -92,7 +92,12 @@ apply() {
 
 kube() { "$KUBECTL" --namespace "$NAMESPACE" "$@"; }
 
-await() { kube wait --for=condition=Ready --for=condition=UpstreamsReady --timeout=240s "$1" >/dev/null || explain; }
+await() {
+  local condition
+  for condition in Ready UpstreamsReady; do
+    kube wait "--for=condition=$condition" --timeout=240s "$1" >/dev/null || explain
+  done
+}
 
 explain() {
   kube get mcpservers,mcptools,mcpresources,mcpprompts,pods --output wide
@@ -150,7 +155,8 @@ pinned() {
   local protocol failed=
   for protocol in Legacy Modern; do
     step "Apply the fixtures, the program pinned to $protocol" apply "$protocol" 3
-    step 'Judge' judge "${protocol,,}" -title "CONFORMANCE $protocol" -expected "test/conformance/expected-failures/${protocol,,}.yaml" \
+    printf '\n==> Judge\n'
+    judge "${protocol,,}" -title "CONFORMANCE $protocol" -expected "test/conformance/expected-failures/${protocol,,}.yaml" \
       -local "$DIRECT_PORT,$FRONT_PORT" "direct=$(service conformance)" "chained=$(service conformance-front)" || failed=1
   done
   [[ -z $failed ]]

@@ -4,7 +4,7 @@
 // Command runner runs the public MCP conformance suite and counts what passed:
 //
 //	runner -node NODE -suite INDEX.JS -out FOLDER [-probe COMMAND]
-//	  [-expected FILE] [-inspector INDEX.JS] NAME=URL...
+//	  [-expected FILE] [-inspector INDEX.JS] [-local PORT,PORT...] NAME=URL...
 //
 // Each URL is judged by all that each revision requires of a server, -probe by
 // what it requires of a client that connects and lists. What is not scored is
@@ -33,7 +33,9 @@ type options struct {
 	probe     string
 	inspector string
 	title     string
-	targets   []target
+	// ports of this machine at which the targets are served.
+	ports   []string
+	targets []target
 }
 
 // target is one server.
@@ -48,7 +50,11 @@ func main() {
 	flag.StringVar(&o.probe, "probe", "", "client to judge")
 	flag.StringVar(&o.inspector, "inspector", "", "script of @modelcontextprotocol/inspector, to list and call by it too")
 	flag.StringVar(&o.title, "title", "CONFORMANCE", "first word of the totals")
+	ports := flag.String("local", "", "ports of 127.0.0.1, one for each URL: the suite calls the servers there, each request over a new connection")
 	flag.Parse()
+	if *ports != "" {
+		o.ports = strings.Split(*ports, ",")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	err := o.parse(flag.Args())
@@ -75,6 +81,9 @@ func (o *options) parse(args []string) error {
 	if len(o.targets) == 0 {
 		return errors.New("name a server as NAME=URL")
 	}
+	if len(o.ports) > 0 && len(o.ports) != len(o.targets) {
+		return errors.New("-local names as many ports as there are servers")
+	}
 	out, err := filepath.Abs(o.suite.out)
 	if err != nil {
 		return err
@@ -84,6 +93,13 @@ func (o *options) parse(args []string) error {
 }
 
 func run(ctx context.Context, o *options) error {
+	for i, port := range o.ports {
+		url, err := local(ctx, o.targets[i].url, port)
+		if err != nil {
+			return err
+		}
+		o.targets[i].url = url
+	}
 	for _, t := range o.targets {
 		if err := await(ctx, t); err != nil {
 			return err

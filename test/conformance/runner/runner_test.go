@@ -4,10 +4,15 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -119,6 +124,41 @@ func TestRequired(t *testing.T) {
 	}
 	if _, err := required("Usage: conformance"); err == nil {
 		t.Error("nothing is required")
+	}
+}
+
+// TestLocal: what a server is sent is what the client said, Host included, and
+// no connection is used twice.
+func TestLocal(t *testing.T) {
+	var mu sync.Mutex
+	peers := map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		peers[r.RemoteAddr] = true
+		fmt.Fprint(w, r.Host, " ", r.Header.Get("Origin"), " ", r.Header.Get("X-Forwarded-For"), " ", r.URL.Path)
+	}))
+	defer server.Close()
+	url, err := local(t.Context(), server.URL+"/mcp", "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		request.Host = "evil.example.com"
+		request.Header.Set("Origin", "http://evil.example.com")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || string(body) != "evil.example.com http://evil.example.com  /mcp" {
+			t.Errorf("%q, %v", body, err)
+		}
+	}
+	if len(peers) != 3 {
+		t.Errorf("%d connections for 3 requests", len(peers))
 	}
 }
 
