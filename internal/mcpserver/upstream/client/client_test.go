@@ -100,9 +100,9 @@ func TestSDKServers(t *testing.T) {
 				t.Fatalf("listed %+v, %v", list, err)
 			}
 			var progress string
-			raw, err := s.Call(t.Context(), &Call{Tool: "echo", Args: []byte(`{"a":1.50}`), Progress: func(params wire.Object) {
+			raw, err := s.Call(t.Context(), &Call{Tool: "echo", Args: []byte(`{"a":1.50}`), Aside: Aside{Progress: func(params wire.Object) {
 				progress, _ = params.Text("message")
-			}})
+			}}})
 			if err != nil || !strings.Contains(string(raw), `{\"a\":1.50}`) || progress != "half" {
 				t.Errorf("got %s, %v, progress %q", raw, err, progress)
 			}
@@ -134,10 +134,10 @@ func TestSDKServerOverSSE(t *testing.T) {
 		t.Fatalf("listed %+v, %v", list, err)
 	}
 	progress := make(chan string, 1)
-	raw, err := s.Call(t.Context(), &Call{Tool: "echo", Args: []byte(`{"a":1.50}`), Progress: func(params wire.Object) {
+	raw, err := s.Call(t.Context(), &Call{Tool: "echo", Args: []byte(`{"a":1.50}`), Aside: Aside{Progress: func(params wire.Object) {
 		text, _ := params.Text("message")
 		progress <- text
-	}})
+	}}})
 	if err != nil || !strings.Contains(string(raw), `{\"a\":1.50}`) || <-progress != "half" {
 		t.Errorf("got %s, %v", raw, err)
 	}
