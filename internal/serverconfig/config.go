@@ -15,7 +15,7 @@ import "encoding/json"
 const Version = 1
 
 // Features are the values of Config.Requires that this build understands.
-var Features = []string{FeatureUpstreams, FeatureStdio}
+var Features = []string{FeatureUpstreams, FeatureStdio, FeaturePerClient}
 
 // Config is all that one shared server serves. Its canonical JSON (Encode) is
 // what the catalog digest is taken of; nothing in it may depend on time, map

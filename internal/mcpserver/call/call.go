@@ -142,6 +142,11 @@ const (
 	UpstreamUnavailable Reason = "UpstreamUnavailable"
 	UpstreamError       Reason = "UpstreamError"
 	HopLimit            Reason = "HopLimit"
+	// CannotAsk: the server behind has a question that this client cannot be
+	// asked; QuestionExpired: the answer came too late, or to a server that is
+	// gone.
+	CannotAsk       Reason = "CannotAsk"
+	QuestionExpired Reason = "QuestionExpired"
 )
 
 // Error is a failure that a model and a program can read.
@@ -149,6 +154,9 @@ type Error struct {
 	Reason Reason
 	// Message is shown to the caller: no credential, no address, bounded.
 	Message string
+	// Protocol, if set, is answered as it stands in place of an isError result:
+	// an error that means something to the caller's program.
+	Protocol *wire.Error
 	// Cause is for the log only; it may name addresses, never credentials.
 	Cause error
 }
