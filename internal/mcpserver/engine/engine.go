@@ -168,11 +168,13 @@ func (e *Engine) forget(old, next *registry.Snapshot) {
 	for _, p := range old.Prompts() {
 		if next.Prompt(p.Name) == nil {
 			e.metrics.ForgetEntry(call.Prompt.String(), p.Name)
+			e.metrics.ForgetEntry(call.Completion.String(), p.Name)
 		}
 	}
 	for _, r := range slices.Concat(old.Resources(), old.Templates()) {
 		if !next.HasResource(r.Name) {
 			e.metrics.ForgetEntry(call.Resource.String(), r.Name)
+			e.metrics.ForgetEntry(call.Completion.String(), r.Name)
 		}
 	}
 }

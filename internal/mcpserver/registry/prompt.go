@@ -20,6 +20,8 @@ type Prompt struct {
 	Description []byte
 	// Completions by argument.
 	Completions map[string][]string
+	// Foreign: its arguments and completions are an upstream's business.
+	Foreign bool
 
 	config serverconfig.Prompt
 }
@@ -42,7 +44,7 @@ func declarePrompt(config serverconfig.Prompt, factory PromptFactory) declared[*
 	d.build = func() (*Prompt, *buildError) {
 		p := &Prompt{
 			Entry: Entry{Name: config.Name, Metadata: config.Metadata}, config: config,
-			Arguments: config.Arguments, Completions: completions(config.Arguments),
+			Arguments: config.Arguments, Completions: completions(config.Arguments), Foreign: config.Upstream != nil,
 		}
 		definition, failure := p.decode(config.Definition, keyName)
 		if failure != nil {

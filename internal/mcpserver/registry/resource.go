@@ -5,6 +5,7 @@ package registry
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -15,8 +16,11 @@ import (
 // immutable.
 type Resource struct {
 	Entry
-	// Template is nil for a resource with a URI of its own.
+	// Template is nil for a resource with a URI of its own, and for a foreign
+	// template that cannot be read here.
 	Template *uritemplate.Template
+	// Foreign: an upstream reads it.
+	Foreign bool
 	// TTL of what is read, in milliseconds.
 	TTL int64
 	// Completions by variable.
@@ -24,6 +28,9 @@ type Resource struct {
 
 	config  serverconfig.Resource
 	version string
+	// hidden URIs and templates, of a reader.
+	hidden          map[string]bool
+	hiddenTemplates []*uritemplate.Template
 	// live tells versions of what the handler reads apart; nil when that
 	// changes only with the declaration, or cannot be known.
 	live Live
@@ -62,7 +69,7 @@ func declareResource(config serverconfig.Resource, key string, factory ResourceF
 func buildResource(config serverconfig.Resource, key string, factory ResourceFactory) (*Resource, *buildError) {
 	r := &Resource{
 		Entry: Entry{Name: config.URI, Metadata: config.Metadata}, config: config, version: digestOf(config),
-		TTL: int64(config.CacheSeconds) * 1000, Completions: completions(config.Variables),
+		TTL: int64(config.CacheSeconds) * 1000, Completions: completions(config.Variables), Foreign: config.Upstream != nil,
 	}
 	if _, err := r.decode(config.Definition, key); err != nil {
 		return nil, err
@@ -70,10 +77,12 @@ func buildResource(config serverconfig.Resource, key string, factory ResourceFac
 	var variables []string
 	if key == keyURITemplate {
 		template, err := uritemplate.Parse(config.URI)
-		if err != nil {
+		switch {
+		case err == nil:
+			r.Template, variables = template, template.Variables()
+		case !r.Foreign: // The upstream may know forms of templates that are unknown here.
 			return nil, &buildError{ReasonInvalidURI, err}
 		}
-		r.Template, variables = template, template.Variables()
 	}
 	handler, err := factory(&r.config, variables)
 	if err != nil {
@@ -100,22 +109,83 @@ func completions(variables []serverconfig.Variable) map[string][]string {
 }
 
 // Resource gives what serves uri: the resource of that URI, or the first
-// template, in the order of the list, that makes it, with the values of its
-// variables; nil when there is none. visible (nil: all) chooses what the
-// caller may see; what is not visible is in nobody's way.
+// declared template, in the order of the list, that makes it, with the values
+// of its variables; else what Readers gives, the first of it. It is nil when
+// there is none. visible (nil: all) chooses what the caller may see; what is
+// not visible is in nobody's way.
 func (s *Snapshot) Resource(uri string, visible func(*Resource) bool) (*Resource, map[string]string) {
-	if r := s.resources.get(uri); r != nil && (visible == nil || visible(r)) {
+	if r := s.resources.pick(uri, visible); r != nil {
 		return r, nil
 	}
 	for _, t := range s.templates.sorted {
-		if visible != nil && !visible(t) {
+		if t.Foreign || !s.templates.shows(t, visible) {
 			continue
 		}
 		if values, ok := t.Template.Match(uri); ok {
 			return t, values
 		}
 	}
+	if readers := s.Readers(uri, visible); len(readers) > 0 {
+		return readers[0], nil
+	}
 	return nil, nil
+}
+
+// Readers gives what may know uri although nothing that is declared does, in
+// the order in which it is to be asked: templates of upstreams that make it,
+// then each upstream that reads resources.
+func (s *Snapshot) Readers(uri string, visible func(*Resource) bool) []*Resource {
+	var out []*Resource
+	asked := map[string]bool{}
+	add := func(r *Resource) {
+		if name := r.config.Upstream.Upstream; !asked[name] && (visible == nil || visible(r)) {
+			asked[name] = true
+			out = append(out, r)
+		}
+	}
+	for _, t := range s.templates.sorted {
+		if !t.Foreign || t.Template == nil || !s.templates.shows(t, visible) {
+			continue
+		}
+		if _, ok := t.Template.Match(uri); ok {
+			add(t)
+		}
+	}
+	for _, r := range s.readers {
+		if !r.hides(uri) {
+			add(r)
+		}
+	}
+	return out
+}
+
+// hides reports whether uri is of what the upstream lists and is not served.
+func (r *Resource) hides(uri string) bool {
+	if r.hidden[uri] {
+		return true
+	}
+	return slices.ContainsFunc(r.hiddenTemplates, func(t *uritemplate.Template) bool {
+		_, ok := t.Match(uri)
+		return ok
+	})
+}
+
+// reader makes the entry by which an upstream is asked for what is not listed.
+// It stands in no list.
+func reader(config serverconfig.UpstreamResource, factory ResourceFactory) (*Resource, error) {
+	r := &Resource{Foreign: true, hidden: map[string]bool{}}
+	r.config = serverconfig.Resource{Source: serverconfig.SourceOf(config.Upstream), Upstream: &config}
+	r.Name, r.group = r.config.Source, newGroup()
+	r.version = r.Name
+	for _, hidden := range config.Hidden {
+		r.hidden[hidden] = true
+		if t, err := uritemplate.Parse(hidden); err == nil && len(t.Variables()) > 0 {
+			r.hiddenTemplates = append(r.hiddenTemplates, t)
+		}
+	}
+	var err error
+	r.Handler, err = factory(&r.config, nil)
+	return r, err
 }
 
 // HasResource reports whether there is a resource or template of that name.
