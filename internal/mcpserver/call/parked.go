@@ -37,3 +37,9 @@ func ParkedIn(state []byte) (owner, id string, ok bool) {
 	}
 	return strings.Cut(rest, ".")
 }
+
+// IsParked reports whether a raw requestState has the form of ParkedState.
+func IsParked(state []byte) bool {
+	_, _, ok := ParkedIn(state)
+	return ok
+}

@@ -17,24 +17,24 @@ import (
 
 // passAlone passes a call on over a session to a legacy server that is for this
 // call only, so that what the server asks can be told to be the call's.
-func (s *source) passAlone(ctx context.Context, c *call.Call, x *exchange, w wanted) (outcome, error) {
-	key, verified := owner(c)
+func (s *source) passAlone(ctx context.Context, c *call.Call, x *exchange, w wishes) ([]byte, error) {
+	key, _ := owner(c)
 	for attempt := 0; ; attempt++ {
-		e, err := s.pool.take(ctx, &exclusive{key: key, capabilities: w.legacy, solo: true, oneClient: verified}, false)
+		e, err := s.pool.take(ctx, &exclusive{key: key, capabilities: w.legacy, solo: true}, false)
 		if err != nil {
-			return outcome{}, err
+			return nil, err
 		}
-		out, err := s.passExclusive(ctx, c, x, w, e)
+		raw, err := s.passExclusive(ctx, c, x, w, e)
 		// One that lay idle may be forgotten; such a session has run nothing.
 		if client.ReasonOf(err) == client.SessionLost && attempt < maxExclusive && ctx.Err() == nil {
 			continue
 		}
-		return out, err
+		return raw, err
 	}
 }
 
 // passToChild passes a call on to the child of its client.
-func (s *source) passToChild(ctx context.Context, c *call.Call, x *exchange, w wanted, modern bool) (outcome, error) {
+func (s *source) passToChild(ctx context.Context, c *call.Call, x *exchange, w wishes, modern bool) ([]byte, error) {
 	key, verified := owner(c)
 	e := &exclusive{key: key, capabilities: w.legacy, shared: !verified}
 	e.oneClient = c.Client != nil && c.Client.Session() != ""
@@ -47,7 +47,7 @@ func (s *source) passToChild(ctx context.Context, c *call.Call, x *exchange, w w
 	}
 	e, err := s.pool.take(ctx, e, modern)
 	if err != nil {
-		return outcome{}, err
+		return nil, err
 	}
 	if modern {
 		defer s.pool.release(e, true)
@@ -59,16 +59,22 @@ func (s *source) passToChild(ctx context.Context, c *call.Call, x *exchange, w w
 }
 
 // passExclusive passes a call on over e, and gives e back.
-func (s *source) passExclusive(ctx context.Context, c *call.Call, x *exchange, w wanted, e *exclusive) (outcome, error) {
+func (s *source) passExclusive(ctx context.Context, c *call.Call, x *exchange, w wishes, e *exclusive) ([]byte, error) {
 	if c.Client != nil && c.Client.Modern() && e.capabilities != nil {
-		return s.m.begin(ctx, c, x, w, e)
+		return s.begin(ctx, c, x, w, e)
 	}
+	release, err := e.takeTurn(ctx)
+	if err != nil {
+		s.pool.release(e, true)
+		return nil, err
+	}
+	defer release()
 	e.setLevel(ctx, w.level)
 	leave := e.join(c, w)
 	raw, err := x.send(ctx, e.session, client.Aside{Progress: c.Progress, Notify: notifier(c, w)})
 	leave()
 	s.pool.release(e, err == nil || rpcOnly(err))
-	return outcome{raw: raw}, err
+	return raw, err
 }
 
 // rpcOnly: the server answered, if with an error.
@@ -79,7 +85,7 @@ func rpcOnly(err error) bool {
 
 // join lets c be asked and told what the server of e says outside of answers,
 // until leave is called. After that the caller is not used any more.
-func (e *exclusive) join(c *call.Call, w wanted) (leave func()) {
+func (e *exclusive) join(c *call.Call, w wishes) (leave func()) {
 	d := &direct{caller: c.Client, tell: notifier(c, w)}
 	d.life, d.stop = context.WithCancel(context.Background())
 	e.enter(d)

@@ -14,72 +14,75 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
-// exchange is a request of a caller that is passed on to an upstream, whatever
-// the eras of both.
+// bridged is an upstream as one call sees it, whatever the eras of both: its
+// requests go over the session that is right for the caller, and what the
+// server asks is asked the caller. An *askedError in place of a result asks
+// the caller for more.
+type bridged struct {
+	session // that all callers share
+	s       *source
+	l       *lease
+	c       *call.Call
+}
+
+// askedError is an answer that asks the caller for more.
+type askedError struct{ result *call.Result }
+
+func (*askedError) Error() string { return "input is required" }
+
+// exchange is a request that is passed on.
 type exchange struct {
-	// upstream by its name; of says what is asked for, to tell one call from
-	// another.
-	upstream, of string
-	// send sends it. What it sends must not be the caller's memory: it may be
-	// used after the caller's handler returned.
-	send func(ctx context.Context, s session, aside client.Aside) ([]byte, error)
+	send func(ctx context.Context, to session, aside client.Aside) ([]byte, error)
+	// keep copies what is the caller's memory, for a request that is used after
+	// the call's handler returned.
+	keep func()
+	// asks: the server may ask the caller before it answers.
+	asks bool
 }
 
-// outcome of an exchange: the raw result, or an answer that asks the caller
-// for more.
-type outcome struct {
-	raw   []byte
-	asked *call.Result
+// Call implements session.
+func (b *bridged) Call(ctx context.Context, r *client.Call) ([]byte, error) {
+	own := *r
+	return b.pass(ctx, &exchange{
+		asks: true,
+		send: func(ctx context.Context, to session, aside client.Aside) ([]byte, error) {
+			own.Aside = aside
+			return to.Call(ctx, &own)
+		},
+		keep: func() { own.Args, own.Meta = bytes.Clone(own.Args), bytes.Clone(own.Meta) },
+	})
 }
 
-// pass passes a request on. The error is a *call.Error, an error of package
-// client, or the cause of ctx.
-func (m *Manager) pass(ctx context.Context, c *call.Call, x *exchange) (outcome, error) {
-	if p := m.parking.take(c, x); p != nil {
-		return p.resume(ctx, c)
+// Request implements session.
+func (b *bridged) Request(ctx context.Context, r *client.Request) ([]byte, error) {
+	own := *r
+	if r.Method == mcp.MethodComplete {
+		return b.session.Request(ctx, r)
 	}
-	s := m.source(x.upstream)
-	if s == nil {
-		return outcome{}, m.unavailable(x.upstream, nil)
-	}
-	for attempt := 0; ; attempt++ {
-		l, done, ok := s.use()
-		if !ok {
-			return outcome{}, m.unavailable(x.upstream, nil)
-		}
-		out, err := s.pass(ctx, c, x, l)
-		done()
-		lost := client.ReasonOf(err) == client.SessionLost
-		switch {
-		case err == nil:
-			return out, nil
-		case ctx.Err() != nil:
-			return outcome{}, context.Cause(ctx)
-		case suspicious(err):
-			if lost {
-				l.dead.Store(true)
-			}
-			s.suspect()
-		}
-		// A session that the server does not know has run nothing.
-		if lost && attempt == 0 && s.after(ctx, l) {
-			continue
-		}
-		return outcome{}, err
-	}
+	return b.pass(ctx, &exchange{
+		asks: r.Method == mcp.MethodPromptsGet,
+		send: func(ctx context.Context, to session, aside client.Aside) ([]byte, error) {
+			own.Aside = aside
+			return to.Request(ctx, &own)
+		},
+		keep: func() { own.Params, own.Meta = bytes.Clone(own.Params), bytes.Clone(own.Meta) },
+	})
 }
 
-// pass passes a request on to the upstream that l speaks to.
-func (s *source) pass(ctx context.Context, c *call.Call, x *exchange, l *lease) (outcome, error) {
-	w := wantedOf(c, s.config.Stdio)
-	shared, speaks := l.session.(*client.Session)
+// pass passes a request on.
+func (b *bridged) pass(ctx context.Context, x *exchange) ([]byte, error) {
+	s, c := b.s, b.c
+	shared, speaks := b.session.(*client.Session)
 	if !speaks {
-		raw, err := x.send(ctx, l.session, client.Aside{Progress: c.Progress})
-		return outcome{raw: raw}, err
+		return x.send(ctx, b.session, client.Aside{Progress: c.Progress})
+	}
+	w := wishesOf(c, s.config.Stdio)
+	if !x.asks {
+		w = wishes{level: w.level}
 	}
 	modern := mcp.IsModern(shared.Version())
 	if !modern && call.IsParked(c.State) {
-		return outcome{}, expired()
+		return nil, expired() // It would have been found.
 	}
 	switch {
 	case s.config.Stdio != nil && s.config.Stdio.PerClient:
@@ -90,19 +93,18 @@ func (s *source) pass(ctx context.Context, c *call.Call, x *exchange, l *lease) 
 		return s.passAlone(ctx, c, x, w)
 	}
 	if w.level != "" && s.config.Stdio == nil && shared.Abilities().Logging {
-		l.tells.Do(func() {
+		b.l.levelled.Do(func() {
 			ctx, cancel := context.WithTimeout(s.m.life, s.m.timing.Handshake)
 			defer cancel()
 			// One that does not want to hear of it tells what it likes.
 			_ = shared.SetLevel(ctx, levelShared)
 		})
 	}
-	raw, err := x.send(ctx, shared, client.Aside{Progress: c.Progress, Notify: notifier(c, w)})
-	return outcome{raw: raw}, err
+	return x.send(ctx, shared, client.Aside{Progress: c.Progress, Notify: notifier(c, w)})
 }
 
 // notifier tells the caller what it wants to be told; nil when it wants nothing.
-func notifier(c *call.Call, w wanted) func(string, json.RawMessage) {
+func notifier(c *call.Call, w wishes) func(string, json.RawMessage) {
 	if c.Client == nil || w.level == "" && !w.asked {
 		return nil
 	}
@@ -115,30 +117,30 @@ func notifier(c *call.Call, w wanted) func(string, json.RawMessage) {
 
 // passModern asks a modern server, and what it wants to know it asks the
 // caller: one that is modern too gets the question as it stands.
-func (s *source) passModern(ctx context.Context, c *call.Call, x *exchange, w wanted, to session) (outcome, error) {
+func (s *source) passModern(ctx context.Context, c *call.Call, x *exchange, w wishes, to session) ([]byte, error) {
 	aside := client.Aside{
 		Capabilities: w.capabilities, LogLevel: w.level, Responses: c.Responses, State: c.State,
 		Progress: c.Progress, Notify: notifier(c, w),
 	}
-	if c.Client != nil && !c.Client.Modern() {
+	if x.asks && c.Client != nil && !c.Client.Modern() {
 		return s.rounds(ctx, c, x, aside, to)
 	}
 	raw, err := x.send(ctx, to, aside)
 	if err != nil {
-		return outcome{}, err
+		return nil, err
 	}
 	asked := questions(raw)
 	switch {
 	case asked == nil:
-		return outcome{raw: raw}, nil
-	case c.Client == nil:
-		return outcome{}, s.m.cannotAsk(x.upstream)
+		return raw, nil
+	case !x.asks || c.Client == nil:
+		return nil, s.cannotAsk()
 	}
 	result := &call.Result{Input: &call.Input{Requests: asked.Get("inputRequests"), State: asked.Get("requestState")}}
 	if meta := asked.Get("_meta"); wire.IsObject(meta) {
 		result.Meta = meta
 	}
-	return outcome{asked: result}, nil
+	return nil, &askedError{result}
 }
 
 const inputRequired = "input_required"
@@ -158,8 +160,8 @@ func questions(raw []byte) wire.Object {
 	return object
 }
 
-func (m *Manager) cannotAsk(upstream string) error {
-	return call.Fail(call.CannotAsk, "the upstream %s has a question that this client cannot be asked", upstream)
+func (s *source) cannotAsk() error {
+	return call.Fail(call.CannotAsk, "the upstream %s has a question that this client cannot be asked", s.config.Name)
 }
 
 func expired() error {

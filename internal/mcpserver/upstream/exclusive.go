@@ -201,6 +201,20 @@ func (e *exclusive) listen(ctx context.Context, work *sync.WaitGroup) {
 	}
 }
 
+// takeTurn waits until no other call runs on a child whose questions could not
+// be told apart.
+func (e *exclusive) takeTurn(ctx context.Context) (release func(), err error) {
+	if e.turn == nil {
+		return func() {}, nil
+	}
+	select {
+	case e.turn <- struct{}{}:
+		return func() { <-e.turn }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
 // giveUp ends what waits for callers.
 func (e *exclusive) giveUp() {
 	e.mu.Lock()

@@ -26,13 +26,13 @@ type parked struct {
 	e *exclusive
 	// principal who may resume it, and what it is a call of.
 	principal, of string
-	w             wanted
+	w             wishes
 	cancel        context.CancelCauseFunc
 	// asking holds a value when there is a question to put.
 	asking chan struct{}
-	// done is closed when the call is over, with out and err.
+	// done is closed when the call is over, with raw and err.
 	done chan struct{}
-	out  outcome
+	raw  []byte
 	err  error
 
 	mu sync.Mutex
@@ -51,25 +51,26 @@ type question struct {
 
 // begin begins a call over e, which is given back at its end, and waits for
 // its result or a question.
-func (m *Manager) begin(ctx context.Context, c *call.Call, x *exchange, w wanted, e *exclusive) (outcome, error) {
-	p := &parked{m: m, e: e, of: x.upstream + "/" + x.of, w: w, asking: make(chan struct{}, 1), done: make(chan struct{})}
+func (s *source) begin(ctx context.Context, c *call.Call, x *exchange, w wishes, e *exclusive) ([]byte, error) {
+	x.keep()
+	p := &parked{m: s.m, e: e, of: callOf(c, s.config.Name), w: w, asking: make(chan struct{}, 1), done: make(chan struct{})}
 	p.principal, _ = principalOf(c)
-	release, err := p.turn(ctx)
+	release, err := p.e.takeTurn(ctx)
 	if err != nil {
 		e.pool.release(e, true)
-		return outcome{}, err
+		return nil, err
 	}
 	defer release()
-	life, cancel := context.WithCancelCause(m.life)
+	life, cancel := context.WithCancelCause(s.m.life)
 	p.cancel, p.now = cancel, c
 	e.enter(p)
-	if !m.spawn(func() { p.run(life, x) }) {
+	if !s.m.spawn(func() { p.run(life, x) }) {
 		e.leave(p)
 		cancel(nil)
 		e.pool.release(e, true)
-		return outcome{}, m.unavailable(x.upstream, nil)
+		return nil, unavailable(s.config.Name, nil)
 	}
-	return p.await(ctx, c)
+	return p.await(ctx)
 }
 
 // run is the call itself.
@@ -77,56 +78,46 @@ func (p *parked) run(ctx context.Context, x *exchange) {
 	defer close(p.done)
 	defer p.cancel(nil)
 	p.e.setLevel(ctx, p.w.level)
-	p.out.raw, p.err = x.send(ctx, p.e.session, client.Aside{Progress: p.progress, Notify: p.notify})
+	p.raw, p.err = x.send(ctx, p.e.session, client.Aside{Progress: p.progress, Notify: p.notify})
 	p.e.leave(p)
 	p.e.pool.release(p.e, p.err == nil || rpcOnly(p.err))
 }
 
-// turn waits until no other call runs on a child whose questions could not be
-// told apart.
-func (p *parked) turn(ctx context.Context) (release func(), err error) {
-	if p.e.turn == nil {
-		return func() {}, nil
-	}
-	select {
-	case p.e.turn <- struct{}{}:
-		return func() { <-p.e.turn }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
 // resume goes on with a call whose caller has come back with c.
-func (p *parked) resume(ctx context.Context, c *call.Call) (outcome, error) {
-	release, err := p.turn(ctx)
+func (p *parked) resume(ctx context.Context, c *call.Call) ([]byte, error) {
+	release, err := p.e.takeTurn(ctx)
 	if err != nil {
 		p.cancel(err)
-		return outcome{}, err
+		return nil, err
 	}
 	defer release()
 	p.mu.Lock()
 	p.now = c
 	p.mu.Unlock()
 	p.answer(c.Responses)
-	return p.await(ctx, c)
+	return p.await(ctx)
 }
 
 // await waits for the result of the call, or for a question, which parks it.
-func (p *parked) await(ctx context.Context, c *call.Call) (outcome, error) {
+func (p *parked) await(ctx context.Context) ([]byte, error) {
 	defer p.quiet()
-	select {
-	case <-p.done:
-		return p.out, p.err
-	case <-ctx.Done():
-		p.cancel(context.Cause(ctx))
-		return outcome{}, context.Cause(ctx)
-	case <-p.asking:
-	}
-	select {
-	case <-p.done: // It did not wait for an answer.
-		return p.out, p.err
-	default:
-		return p.park(c)
+	for {
+		select {
+		case <-p.done:
+			return p.raw, p.err
+		case <-ctx.Done():
+			p.cancel(context.Cause(ctx))
+			return nil, context.Cause(ctx)
+		case <-p.asking:
+		}
+		select {
+		case <-p.done: // It did not wait for an answer.
+			return p.raw, p.err
+		default:
+		}
+		if requests := p.questions(); requests != nil {
+			return nil, p.park(requests)
+		}
 	}
 }
 
@@ -137,27 +128,31 @@ func (p *parked) quiet() {
 	p.now = nil
 }
 
-// park gives the answer that asks the caller, and lets the call wait.
-func (p *parked) park(_ *call.Call) (outcome, error) {
+// questions are the raw inputRequests of all that is not answered; nil for none.
+func (p *parked) questions() []byte {
 	p.mu.Lock()
-	var requests []byte
+	defer p.mu.Unlock()
+	var out []byte
 	for _, q := range p.open {
 		request := wire.AppendString([]byte(`{"method":`), q.method)
 		if q.params != nil {
 			request = wire.AppendField(request, "params", q.params)
 		}
-		requests = addMember(requests, q.key, append(request, '}'))
+		out = addMember(out, q.key, append(request, '}'))
 	}
-	p.now = nil
-	p.mu.Unlock()
+	return braced(out)
+}
+
+// park lets the call wait and gives the answer that asks the caller.
+func (p *parked) park(requests []byte) error {
+	p.quiet()
 	id := rand.Text()
 	if !p.m.parking.add(id, p) {
-		p.cancel(nil)
-		return outcome{}, call.Fail(call.ConcurrencyLimit, "too many questions wait for an answer here, try again later")
+		err := call.Fail(call.ConcurrencyLimit, "too many questions wait for an answer here, try again later")
+		p.cancel(err)
+		return err
 	}
-	return outcome{asked: &call.Result{Input: &call.Input{
-		Requests: braced(requests), State: call.ParkedState(p.m.options.Self, id),
-	}}}, nil
+	return &askedError{&call.Result{Input: &call.Input{Requests: requests, State: call.ParkedState(p.m.options.Self, id)}}}
 }
 
 // answer hands the caller's answers to the server. What it left open is asked
@@ -220,7 +215,7 @@ func (p *parked) waiting() bool {
 // giveUp implements asker.
 func (p *parked) giveUp() {
 	if p.waiting() {
-		p.cancel(nil)
+		p.cancel(expired())
 	}
 }
 

@@ -4,12 +4,14 @@
 package upstream
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 )
 
 // maxParked is how many calls wait for their callers' answers in one replica.
@@ -42,14 +44,10 @@ func (p *parking) add(id string, c *parked) bool {
 	}
 	p.calls[id] = &place{call: c, timer: time.AfterFunc(p.patience, func() {
 		if p.remove(id) {
-			c.cancel(nil)
+			c.cancel(expired())
 		}
 	})}
 	p.gauge.Set(float64(len(p.calls)))
-	go func() {
-		<-c.done // One that ends while it waits needs no answer any more.
-		p.remove(id)
-	}()
 	return true
 }
 
@@ -66,9 +64,15 @@ func (p *parking) remove(id string) bool {
 	return true
 }
 
+// callOf tells one call of an upstream from another.
+func callOf(c *call.Call, upstream string) string {
+	return upstream + "/" + c.Kind.String() + "/" + c.Tool
+}
+
 // take gives the call that a retry belongs to; nil when there is none, or it is
-// of somebody else's or of something else. Each can be taken once.
-func (p *parking) take(retry *call.Call, x *exchange) *parked {
+// somebody else's or of something else. Each can be taken once. One that ended
+// while it waited still has its answer.
+func (p *parking) take(retry *call.Call, upstream string) *parked {
 	_, id, ours := call.ParkedIn(retry.State)
 	if !ours {
 		return nil
@@ -80,8 +84,25 @@ func (p *parking) take(retry *call.Call, x *exchange) *parked {
 		return nil
 	}
 	who, _ := principalOf(retry)
-	if waiting.call.principal != who || waiting.call.of != x.upstream+"/"+x.of || !p.remove(id) {
+	if waiting.call.principal != who || waiting.call.of != callOf(retry, upstream) || !p.remove(id) {
 		return nil
 	}
 	return waiting.call
+}
+
+// resumed is an upstream as a call sees it whose question was answered.
+type resumed struct {
+	session
+	p *parked
+	c *call.Call
+}
+
+// Call implements session.
+func (r *resumed) Call(ctx context.Context, _ *client.Call) ([]byte, error) {
+	return r.p.resume(ctx, r.c)
+}
+
+// Request implements session.
+func (r *resumed) Request(ctx context.Context, _ *client.Request) ([]byte, error) {
+	return r.p.resume(ctx, r.c)
 }

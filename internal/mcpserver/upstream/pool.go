@@ -75,7 +75,7 @@ func (p *pool) reserve(e *exclusive, modern bool) (found *exclusive, wait <-chan
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, nil, p.s.m.unavailable(p.s.config.Name, nil)
+		return nil, nil, unavailable(p.s.config.Name, nil)
 	}
 	for i, other := range slices.Backward(p.all) {
 		if other.key == e.key && (!other.solo || other.users == 0 && bytes.Equal(other.capabilities, e.capabilities)) {
@@ -97,7 +97,7 @@ func (p *pool) reserve(e *exclusive, modern bool) (found *exclusive, wait <-chan
 	e.pool, e.opened, e.over = p, make(chan struct{}), make(chan struct{})
 	p.use(e)
 	if !p.s.m.spawn(func() { p.keep(e, modern) }) {
-		return nil, nil, p.s.m.unavailable(p.s.config.Name, nil)
+		return nil, nil, unavailable(p.s.config.Name, nil)
 	}
 	p.all = append(p.all, e)
 	p.alive++

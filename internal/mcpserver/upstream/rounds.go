@@ -24,22 +24,22 @@ const (
 
 // rounds asks a modern server for a legacy caller: what it wants to know is
 // asked the caller while its call runs.
-func (s *source) rounds(ctx context.Context, c *call.Call, x *exchange, aside client.Aside, to session) (outcome, error) {
+func (s *source) rounds(ctx context.Context, c *call.Call, x *exchange, aside client.Aside, to session) ([]byte, error) {
 	for range maxRounds {
 		raw, err := x.send(ctx, to, aside)
 		if err != nil {
-			return outcome{}, err
+			return nil, err
 		}
 		asked := questions(raw)
 		if asked == nil {
-			return outcome{raw: raw}, nil
+			return raw, nil
 		}
 		if aside.Responses, err = s.askAll(ctx, c, asked.Get("inputRequests")); err != nil {
-			return outcome{}, err
+			return nil, err
 		}
 		aside.State = asked.Get("requestState")
 	}
-	return outcome{}, call.Fail(call.UpstreamError, "the upstream %s asked more than %d times", s.config.Name, maxRounds)
+	return nil, call.Fail(call.UpstreamError, "the upstream %s asked more than %d times", s.config.Name, maxRounds)
 }
 
 // askAll asks a legacy caller all questions at once and gives the raw
@@ -94,8 +94,8 @@ func (s *source) askOne(ctx context.Context, c *call.Call, raw []byte) (json.Raw
 	switch {
 	case errors.As(err, &refused):
 		return nil, call.Fail(call.CannotAsk, "the client answered a question of the upstream %s with error %d", s.config.Name, refused.Code)
-	case errors.Is(err, call.ErrCannotAsk):
-		return nil, s.m.cannotAsk(s.config.Name)
+	case err != nil && ctx.Err() == nil:
+		return nil, s.cannotAsk()
 	}
 	return answer, err
 }

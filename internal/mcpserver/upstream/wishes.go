@@ -16,8 +16,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
-// wanted is what a caller declares and wants, as far as it concerns an upstream.
-type wanted struct {
+// wishes are what a caller declares and wants, as far as it concerns an upstream.
+type wishes struct {
 	// capabilities is the raw object that is passed on, nil for none; legacy
 	// is the part of it that a legacy server is told.
 	capabilities, legacy []byte
@@ -41,13 +41,13 @@ var asks = []struct {
 // extensionUI is the one extension that is passed on.
 const extensionUI = "io.modelcontextprotocol/ui"
 
-// wantedOf says what the caller of c wants of an upstream. forward limits what
+// wishesOf says what the caller of c wants of an upstream. forward limits what
 // a child may ask; others may ask all.
-func wantedOf(c *call.Call, child *serverconfig.Stdio) wanted {
+func wishesOf(c *call.Call, child *serverconfig.Stdio) wishes {
 	if c.Client == nil {
-		return wanted{}
+		return wishes{}
 	}
-	w := wanted{level: c.Client.LogLevel()}
+	w := wishes{level: c.Client.LogLevel()}
 	raw := c.Client.Capabilities()
 	if len(raw) <= len("{}") {
 		return w
