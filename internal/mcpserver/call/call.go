@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 )
 
 // Call is one call of one tool.
@@ -24,15 +26,17 @@ type Call struct {
 	RawArgs []byte
 	// Metadata classifies the tool; it never reaches the wire.
 	Metadata map[string]string
-	// Principal is the value of the expression variable of that name.
-	Principal any
+	// Caller makes the call; never nil.
+	Caller *principal.Principal
+	// Entry gives the expression variables that describe the tool; nil is none.
+	Entry func() map[string]any
 	// MaxBytes bounds every hop that the call makes.
 	MaxBytes int64
 }
 
 // Vars are the variables of expressions in the scope of a call.
 func (c *Call) Vars() map[string]any {
-	return map[string]any{"args": c.Args, "principal": c.Principal}
+	return map[string]any{"args": c.Args, "principal": c.Caller.Var()}
 }
 
 // Result is the answer of a tool.
@@ -85,6 +89,7 @@ const (
 	Cancelled         Reason = "Cancelled"
 	Withdrawn         Reason = "Withdrawn"
 	RateLimited       Reason = "RateLimited"
+	BudgetExceeded    Reason = "BudgetExceeded"
 	ConcurrencyLimit  Reason = "ConcurrencyLimit"
 	StreamLimit       Reason = "StreamLimit"
 	Internal          Reason = "Internal"

@@ -28,7 +28,7 @@ func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 	if !ok {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "name must be a string"})
 	}
-	tool := r.Snapshot.Tool(name)
+	tool := r.Tool(ctx, name)
 	if tool == nil {
 		return e.unknownTool(r, name)
 	}
@@ -54,7 +54,7 @@ func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 		raw = []byte("{}")
 	}
 	c := &call.Call{
-		Tool: name, Args: args, RawArgs: raw, Principal: e.anonymous, Metadata: tool.Metadata,
+		Tool: name, Args: args, RawArgs: raw, Caller: r.caller(), Metadata: tool.Metadata, Entry: tool.Vars,
 		MaxBytes: r.Snapshot.Config.Limits.MaxMessageBytes,
 	}
 	started := time.Now()

@@ -47,7 +47,8 @@ func (e *Engine) listen(ctx context.Context, r *Request) Reply {
 	return Reply{Streamed: true}
 }
 
-// serve runs the stream until the client leaves or the server drains.
+// serve runs the stream until the client leaves, its credential ends or the
+// server drains.
 func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscription *registry.Subscription, stream Stream) {
 	tag := append([]byte(`{"`+mcp.MetaSubscriptionID+`":`), r.Message.ID...)
 	if stream.Send(filter.acknowledgement(tag)) != nil {
@@ -55,12 +56,22 @@ func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscript
 	}
 	changed := append([]byte(`{"jsonrpc":"2.0","method":"`+mcp.NotificationToolsChanged+`","params":{"_meta":`), tag...)
 	changed = append(changed, "}}}"...)
+	// A stream does not outlive what opened it.
+	var expired <-chan time.Time
+	if at := r.caller().Expires; !at.IsZero() {
+		timer := time.NewTimer(time.Until(at))
+		defer timer.Stop()
+		expired = timer.C
+	}
 	ticker := time.NewTicker(keepAlive)
 	defer ticker.Stop()
 	for {
 		var err error
 		select {
 		case <-ctx.Done():
+			return
+		case <-expired:
+			_ = stream.Send(e.listenResult(r, tag))
 			return
 		case <-subscription.Closed:
 			_ = stream.Send(e.listenResult(r, tag))

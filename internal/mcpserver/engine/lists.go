@@ -34,7 +34,7 @@ func (e *Engine) ping(_ context.Context, r *Request) Reply {
 	return Reply{Body: wire.AppendResult(r.Out, r.Message.ID, []byte("{}"))}
 }
 
-func (e *Engine) listTools(_ context.Context, r *Request) Reply {
+func (e *Engine) listTools(ctx context.Context, r *Request) Reply {
 	cursor := ""
 	if raw := r.Message.Params.Get("cursor"); raw != nil && string(raw) != "null" {
 		text, ok := wire.Text(raw)
@@ -43,7 +43,7 @@ func (e *Engine) listTools(_ context.Context, r *Request) Reply {
 		}
 		cursor = text
 	}
-	page, next, err := r.Snapshot.Page(cursor, nil)
+	page, next, err := r.Snapshot.Page(cursor, r.visibleTools(ctx))
 	if err != nil {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: err.Error()})
 	}

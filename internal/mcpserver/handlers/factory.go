@@ -9,6 +9,7 @@ package handlers
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/credentials"
@@ -26,6 +27,11 @@ type Factory struct {
 // NewFactory gives a factory. userAgent is sent to backends.
 func NewFactory(store *credentials.Store, userAgent string) *Factory {
 	return &Factory{credentials: store, clients: newClients(store), userAgent: userAgent}
+}
+
+// Client gives the HTTP client for TLS settings; nil is the system's.
+func (f *Factory) Client(settings *serverconfig.TLS) (*http.Client, error) {
+	return f.clients.get(settings)
 }
 
 // Close drops idle connections.

@@ -8,11 +8,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/access"
+	"github.com/espalier-dev/espalier/internal/mcpserver/auth"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -30,14 +34,24 @@ type Snapshot struct {
 	ServerInfo json.RawMessage
 	// Discover is the raw result of server/discover.
 	Discover json.RawMessage
-	// ListHash changes when, and only when, tools/list does.
+	// ListHash changes when, and only when, tools/list does for somebody.
 	ListHash string
+	// Access says who sees which entry.
+	Access *access.Rules
+	// Auth recognises callers. It is set before the snapshot is put in place;
+	// without it a catalog that wants authentication serves nobody.
+	Auth *auth.Authenticator
+	// Hidden are the extensions that are not declared because two sources
+	// declare them differently, sorted.
+	Hidden []string
 
 	tools  []*Tool
 	byName map[string]*Tool
 	// origins that may pass, exactly.
 	origins map[string]struct{}
 	paths   map[serverconfig.TransportType]string
+	// extensions is the raw object of those that are declared; nil for none.
+	extensions json.RawMessage
 }
 
 // Build makes a snapshot. What previous (may be nil) already prepared and is
@@ -48,7 +62,7 @@ func Build(config *serverconfig.Config, digest string, factory HandlerFactory, p
 	s := &Snapshot{
 		Digest: digest, Config: config, Rejected: map[string]string{},
 		byName: make(map[string]*Tool, len(config.Tools)), origins: map[string]struct{}{},
-		paths: map[serverconfig.TransportType]string{},
+		paths: map[serverconfig.TransportType]string{}, Access: access.Compile(config.Access),
 	}
 	for i := range config.Tools {
 		s.add(config.Tools[i], factory, previous)
@@ -115,6 +129,15 @@ func (s *Snapshot) OriginAllowed(origin string) bool {
 	return ok
 }
 
+// Paths of all transports, in the order of the catalog.
+func (s *Snapshot) Paths() []string {
+	out := make([]string, 0, len(s.Config.Transports))
+	for _, t := range s.Config.Transports {
+		out = append(out, t.Path)
+	}
+	return out
+}
+
 // Path of a transport; empty when it is not offered.
 func (s *Snapshot) Path(t serverconfig.TransportType) string { return s.paths[t] }
 
@@ -133,7 +156,10 @@ func (s *Snapshot) render() {
 
 	versions, _ := json.Marshal(mcp.AllVersions())
 	out := append([]byte(`{"resultType":"complete","supportedVersions":`), versions...)
-	out = append(out, `,"capabilities":{"tools":{"listChanged":true}}`...)
+	s.extensions, s.Hidden = mergeExtensions(s.Config.Extensions)
+	out = append(out, `,"capabilities":{"tools":{"listChanged":true}`...)
+	out = s.appendExtensions(out)
+	out = append(out, '}')
 	if info.Instructions != "" {
 		out = wire.AppendField(out, "instructions", wire.AppendString(nil, info.Instructions))
 	}
@@ -142,6 +168,9 @@ func (s *Snapshot) render() {
 	s.Discover = append(out, '}')
 
 	hash := sha256.New()
+	// Other rules may show a caller another list.
+	rules, _ := json.Marshal(s.Config.Access) // Plain data: it cannot fail.
+	hash.Write(rules)
 	for _, t := range s.tools {
 		hash.Write(t.Modern)
 		hash.Write([]byte{0})
@@ -156,12 +185,26 @@ func (s *Snapshot) meta() []byte {
 	return append(out, '}')
 }
 
-// AppendCaching writes the fields of a cacheable result. No rule depends on
-// the caller yet, so any cache may keep it.
+// AppendCaching writes the fields of a cacheable result. A cache that serves
+// several callers may keep it only if all would be answered the same.
 func (s *Snapshot) AppendCaching(dst []byte) []byte {
 	dst = append(dst, `,"ttlMs":`...)
 	dst = strconv.AppendInt(dst, s.TTL(), 10)
+	if s.Config.Auth != nil || s.Access.Private() {
+		return append(dst, `,"cacheScope":"private"`...)
+	}
 	return append(dst, `,"cacheScope":"public"`...)
+}
+
+// Authenticate says who makes a request, or why it does not come in.
+func (s *Snapshot) Authenticate(r *http.Request) (*principal.Principal, *auth.Refusal) {
+	switch {
+	case s.Auth != nil:
+		return s.Auth.Authenticate(r)
+	case s.Config.Auth != nil:
+		return nil, auth.NotReady()
+	}
+	return principal.Nobody(), nil
 }
 
 // AppendInitialize writes the result of initialize at a legacy version. No
@@ -169,7 +212,9 @@ func (s *Snapshot) AppendCaching(dst []byte) []byte {
 func (s *Snapshot) AppendInitialize(dst []byte, version string) []byte {
 	dst = append(dst, `{"protocolVersion":`...)
 	dst = wire.AppendString(dst, version)
-	dst = append(dst, `,"capabilities":{"tools":{}},"serverInfo":`...)
+	dst = append(dst, `,"capabilities":{"tools":{}`...)
+	dst = s.appendExtensions(dst)
+	dst = append(dst, `},"serverInfo":`...)
 	dst = append(dst, s.ServerInfo...)
 	if s.Config.Server.Instructions != "" {
 		dst = wire.AppendField(dst, "instructions", wire.AppendString(nil, s.Config.Server.Instructions))

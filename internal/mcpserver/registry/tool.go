@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
+	"github.com/espalier-dev/espalier/internal/expression"
+	"github.com/espalier-dev/espalier/internal/mcpserver/access"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/schema"
@@ -29,6 +32,28 @@ type Tool struct {
 
 	config serverconfig.Tool
 	group  *group
+	vars   func() map[string]any
+}
+
+// Vars are the expression variables that describe the tool.
+func (t *Tool) Vars() map[string]any { return t.vars() }
+
+// Entry is the tool as access rules see it.
+func (t *Tool) Entry() access.Entry {
+	return access.Entry{Kind: access.Tool, Name: t.Name, Vars: t.vars}
+}
+
+// describe gives the expression variables of a tool. Most catalogs have no
+// rule that reads them.
+func describe(config *serverconfig.Tool) func() map[string]any {
+	return sync.OnceValue(func() map[string]any {
+		value, err := wire.Decode(config.Definition)
+		definition, ok := value.(map[string]any)
+		if err != nil || !ok {
+			definition = nil // It was read before: it is an object.
+		}
+		return expression.ToolVars(definition, config.Metadata, config.Source)
+	})
 }
 
 // HandlerFactory makes the handler of a tool from its declaration.
@@ -69,6 +94,7 @@ func buildTool(config serverconfig.Tool, factory HandlerFactory) (_ *Tool, failu
 		Name: config.Name, EntryPoint: config.Metadata["entryPoint"] == "true",
 		Metadata: config.Metadata, config: config, group: newGroup(),
 	}
+	t.vars = describe(&t.config)
 	if t.Input, err = schema.CompileInput(definition.Get("inputSchema")); err != nil {
 		return nil, &buildError{ReasonInvalidInput, err}
 	}

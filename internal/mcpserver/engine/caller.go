@@ -1,0 +1,103 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/access"
+	"github.com/espalier-dev/espalier/internal/mcpserver/auth"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
+	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+)
+
+// caller who makes the request.
+func (r *Request) caller() *principal.Principal {
+	if r.Caller == nil {
+		return principal.Nobody()
+	}
+	return r.Caller
+}
+
+// Visible reports whether the caller may see an entry. What is not visible
+// does not exist for the caller, on no path.
+func (r *Request) Visible(ctx context.Context, e access.Entry) bool {
+	if r.view == nil {
+		r.view = r.Snapshot.Access.View(r.caller())
+	}
+	return r.view.Allows(ctx, e)
+}
+
+// Tool gives a tool that the caller may see, nil when there is none of that
+// name.
+func (r *Request) Tool(ctx context.Context, name string) *registry.Tool {
+	t := r.Snapshot.Tool(name)
+	if t == nil || !r.Visible(ctx, t.Entry()) {
+		return nil
+	}
+	return t
+}
+
+// visibleTools is the filter of lists; nil when nothing is hidden.
+func (r *Request) visibleTools(ctx context.Context) func(*registry.Tool) bool {
+	if r.view == nil {
+		r.view = r.Snapshot.Access.View(r.caller())
+	}
+	if r.view.Everything() {
+		return nil
+	}
+	return func(t *registry.Tool) bool { return r.Visible(ctx, t.Entry()) }
+}
+
+// admit refuses who may not send this message at all: an unknown caller where
+// the catalog wants known ones (a transport that forgot to ask must not open
+// the server), and the operator's probe outside of handshakes and lists.
+func (e *Engine) admit(r *Request) (Reply, bool) {
+	switch {
+	case r.Caller == nil && r.Snapshot.Config.Auth != nil:
+		e.metrics.Refused(auth.ReasonAuthRequired)
+		return r.fail(Unauthorized, &wire.Error{
+			Code: mcp.CodeUnauthorized, Message: "this server wants a credential", Data: wire.Data(auth.ReasonAuthRequired),
+		}), false
+	case r.caller().Kind == principal.Probe && !probeMay(r.Message.Method):
+		e.metrics.Refused(reasonProbe)
+		return r.fail(Forbidden, &wire.Error{
+			Code: mcp.CodeForbidden, Message: "the operator's probe may read lists only", Data: wire.Data(reasonProbe),
+		}), false
+	}
+	return Reply{}, true
+}
+
+const reasonProbe = "ProbeMayList"
+
+// probeMay: the probe looks at what there is and touches nothing.
+func probeMay(method string) bool {
+	switch method {
+	case mcp.MethodDiscover, mcp.MethodInitialize, mcp.MethodPing:
+		return true
+	}
+	return strings.HasSuffix(method, "/list")
+}
+
+// ruleFailed counts an access rule that could not be evaluated, and logs the
+// first time of each rule of a catalog.
+func (e *Engine) ruleFailed(f access.Failure) {
+	e.metrics.RuleFailed(ruleAccess)
+	level := slog.LevelDebug
+	if f.First {
+		level = slog.LevelWarn
+	}
+	e.log.Log(context.Background(), level, "Access rule cannot be evaluated and hides what it matches",
+		"rule", f.Rule, "kind", string(f.Entry.Kind), "entry", f.Entry.Name, "error", f.Err.Error())
+}
+
+// Sorts of rules, in metrics.
+const (
+	ruleAccess = "access"
+	ruleLimits = "limits"
+)
