@@ -76,7 +76,7 @@ func (r *MCPServerReconciler) loadTools(ctx context.Context, s *serverScope) err
 }
 
 // buildCatalog decides what the server serves.
-func (r *MCPServerReconciler) buildCatalog(_ context.Context, s *serverScope) error {
+func (r *MCPServerReconciler) buildCatalog(ctx context.Context, s *serverScope) error {
 	if !resources.Fronted(s.server) {
 		return nil
 	}
@@ -85,6 +85,9 @@ func (r *MCPServerReconciler) buildCatalog(_ context.Context, s *serverScope) er
 		compiled = append(compiled, r.memory.compile(tool.UID, tool.Generation, func() *catalog.Compiled { return catalog.CompileTool(tool) }))
 	}
 	s.catalog = catalog.Build(s.server, compiled, serverconfig.ProbeTrust{Audience: audience(s.key), Keys: r.TrustedKeys})
+	if err := r.surround(ctx, s); err != nil {
+		return err
+	}
 	set, err := serverconfig.Cut(s.catalog.Config)
 	if errors.Is(err, serverconfig.ErrTooLarge) {
 		return &problem{

@@ -205,6 +205,9 @@ func (o Options) addShared(t *corev1.PodTemplateSpec, in TemplateInput, w *mcpv1
 		t.Spec.Volumes = append(t.Spec.Volumes, *v)
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: VolumeCredentials, MountPath: mountCredentials, ReadOnly: true})
 	}
+	volumes, mounts := apiKeyVolumes(in.Refs)
+	t.Spec.Volumes = append(t.Spec.Volumes, volumes...)
+	c.VolumeMounts = append(c.VolumeMounts, mounts...)
 	t.Spec.Containers = []corev1.Container{c}
 }
 
