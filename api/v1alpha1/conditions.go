@@ -9,7 +9,8 @@ const (
 	// ConditionReady: a client can use this server now.
 	//
 	// True: Proved, ScaledToZero, Suspended, AuthRequired.
-	// False: the reason of the condition that stands in the way.
+	// False: the reason of the condition that stands in the way, or
+	// StartupTimedOut.
 	// Unknown: Pending, Stale, ProbeBlocked.
 	ConditionReady = "Ready"
 
@@ -19,8 +20,8 @@ const (
 	// InvalidLimits, InvalidExtensions, InvalidPodTemplate,
 	// PodSecurityViolation, CatalogTooLarge. On an MCPTool also NoExecutor
 	// (True), InvalidInputSchema, InvalidOutputSchema, InvalidExpression,
-	// InvalidMeta, Conflict, ServerNotFound, ServerNotFronted, Suspended,
-	// Filtered.
+	// InvalidMeta, InvalidURL, Conflict, ServerNotFound, NoServers,
+	// ServerNotFronted, Suspended, Filtered.
 	ConditionAccepted = "Accepted"
 
 	// ConditionResolvedRefs: the Secrets and ConfigMaps that are named exist.
@@ -34,8 +35,8 @@ const (
 	//
 	// True: Available, NotApplicable, ScaledToZero, Suspended. False: Starting,
 	// RollingOut, ImagePullFailed, ContainerConfigInvalid, CrashLoopBackOff,
-	// ContainerExited, Unschedulable, PodsNotCreated, StartupTimedOut,
-	// ForeignObject, Forbidden, ApplyFailed. Unknown: Pending.
+	// ContainerExited, Unschedulable, PodsNotCreated, NotReady, ForeignObject,
+	// Forbidden, ApplyFailed. Unknown: Pending.
 	ConditionAvailable = "Available"
 
 	// ConditionHealthy: the replicas that take traffic answered as MCP
@@ -62,8 +63,9 @@ const (
 	// ConditionServed, of an MCPTool: clients of the server are answered with
 	// this version of the tool by each replica that takes traffic.
 	//
-	// True: Served. False: NotAccepted, CatalogPending, and the reasons of
-	// Synced. Unknown: Pending, ScaledToZero, Suspended.
+	// True: Served. False: NotAccepted, PartlyServed, ServerNotFound, NoServers,
+	// CatalogPending, and the reasons of Synced. Unknown: Pending, ScaledToZero,
+	// Suspended.
 	ConditionServed = "Served"
 
 	// ConditionReconciling (kstatus): the operator is still at it.

@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -115,8 +116,19 @@ func mayOwn(server *mcpv1.MCPServer, live client.Object) error {
 		return nil
 	case owner == nil && live.GetLabels()[mcpv1.LabelServer] == server.Name && live.GetLabels()[mcpv1.LabelManagedBy] == mcpv1.ManagedBy:
 		return nil
+	case owner != nil && owner.Kind == "MCPServer" && owner.Name == server.Name && strings.HasPrefix(owner.APIVersion, mcpv1.GroupVersion.Group+"/"):
+		return predecessor(live.GetObjectKind().GroupVersionKind().Kind, live.GetName())
 	default:
 		return foreign(live.GetObjectKind().GroupVersionKind().Kind, live.GetName())
+	}
+}
+
+// predecessor: the child of an MCPServer of the same name that was deleted a
+// moment ago. Kubernetes' garbage collector takes it, and then ours is made.
+func predecessor(kind, name string) error {
+	return &problem{
+		condition: mcpv1.ConditionAvailable, reason: mcpv1.ReasonStarting, again: retryProblem,
+		message: fmt.Sprintf("%s %s belongs to an MCPServer of this name that was deleted; it is waited for until it is gone.", kind, name),
 	}
 }
 

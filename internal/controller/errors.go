@@ -63,7 +63,7 @@ func refusal(err error, verb, resource, name string) error {
 	case apierrors.IsForbidden(err):
 		return &problem{
 			condition: mcpv1.ConditionAvailable, reason: mcpv1.ReasonForbidden, again: retryProblem,
-			message: fmt.Sprintf("The operator may not %s %s (%s). Grant it by its ClusterRole, or see whether a quota or an admission policy refuses it: kubectl logs -n espalier-system deploy/espalier-controller-manager.", refusedVerb(err, verb), resource, name),
+			message: forbidden(err, verb, resource, name),
 		}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{
@@ -75,13 +75,13 @@ func refusal(err error, verb, resource, name string) error {
 	}
 }
 
-// refusedVerb is the verb that RBAC refused: an apply needs patch, and create
-// as well where there is no such object.
-func refusedVerb(err error, verb string) string {
+// forbidden says who forbids: RBAC, which names the verb (an apply needs patch,
+// and create as well where there is no such object), or admission.
+func forbidden(err error, verb, resource, name string) string {
 	if m := cannot.FindStringSubmatch(err.Error()); m != nil {
-		return m[1]
+		return fmt.Sprintf("The operator may not %s %s (%s). Grant it by its ClusterRole.", m[1], resource, name)
 	}
-	return verb
+	return fmt.Sprintf("The operator may not %s %s (%s): a quota or an admission policy refuses it: %s.", verb, resource, name, bounded(err.Error(), 600))
 }
 
 var cannot = regexp.MustCompile(`" cannot ([a-z]+) resource "`)

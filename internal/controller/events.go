@@ -39,7 +39,7 @@ func toldConditions(conditions []metav1.Condition) []string {
 	ready := conditionVerdict(conditions, mcpv1.ConditionReady)
 	for _, t := range []string{mcpv1.ConditionResolvedRefs, mcpv1.ConditionAvailable} {
 		v := conditionVerdict(conditions, t)
-		if v.status == metav1.ConditionFalse && v.reason != ready.reason && !passing(v.reason) && v.reason != mcpv1.ReasonNotReady {
+		if v.status == metav1.ConditionFalse && v.reason != ready.reason && !passing(v.reason) {
 			told = append(told, t)
 		}
 	}

@@ -26,7 +26,8 @@ func healthyVerdict(s *serverScope, e *evaluation) verdict {
 	}
 	names, seen := targetsOf(s)
 	c := census(names, seen)
-	e.proved, e.refused, e.pending = len(c.proved), len(c.failing)+len(c.auth), len(c.pending) > 0
+	e.proved, e.refused = int32(len(c.proved)), int32(len(c.failing)+len(c.auth)) //nolint:gosec // Numbers of pods fit.
+	e.pending = len(c.pending) > 0
 	e.everProved = e.everProved || len(c.proved)+len(c.auth) > 0
 	e.endpointChanged = !s.sameEndpoint()
 	if len(c.auth) > 0 {

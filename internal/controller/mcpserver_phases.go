@@ -138,24 +138,39 @@ func (r *MCPServerReconciler) applyCatalog(ctx context.Context, s *serverScope) 
 	return nil
 }
 
-// applyWorkload writes Service, PodDisruptionBudget and Deployment.
+// applyWorkload writes Service, PodDisruptionBudget and Deployment. One that
+// is refused does not keep the others back; the first refusal is told.
 func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope) error {
 	if !resources.HasPods(s.server) {
 		return nil
 	}
-	if err := r.apply(ctx, s, resources.Service(s.server)); err != nil {
-		return err
+	steps := []func() error{
+		func() error { return r.apply(ctx, s, resources.Service(s.server)) },
+		func() error {
+			if pdb := resources.PodDisruptionBudget(s.server); pdb != nil {
+				return r.apply(ctx, s, pdb)
+			}
+			return nil
+		},
+		func() error {
+			deployment, err := r.renderDeployment(s)
+			if err != nil {
+				return err
+			}
+			return r.apply(ctx, s, deployment)
+		},
 	}
-	if pdb := resources.PodDisruptionBudget(s.server); pdb != nil {
-		if err := r.apply(ctx, s, pdb); err != nil {
+	var refused error
+	for _, step := range steps {
+		err := step()
+		if err != nil && asProblem(err) == nil {
 			return err
 		}
+		if refused == nil {
+			refused = err
+		}
 	}
-	deployment, err := r.renderDeployment(s)
-	if err != nil {
-		return err
-	}
-	return r.apply(ctx, s, deployment)
+	return refused
 }
 
 func (r *MCPServerReconciler) renderDeployment(s *serverScope) (*appsv1.Deployment, error) {

@@ -133,7 +133,8 @@ func usable(e *evaluation) bool {
 // readiness is Ready without the cases that stall.
 func readiness(s *serverScope, e *evaluation) verdict {
 	if e.zero {
-		return zeroVerdict(s, yes)
+		// That the pods go may be forbidden.
+		return e.available
 	}
 	if e.blocked != nil {
 		return *e.blocked

@@ -95,7 +95,7 @@ func setReplicas(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 		status.Replicas, status.ReadyReplicas, status.HealthyReplicas, status.SyncedReplicas = nil, nil, nil, nil
 		return
 	}
-	replicas, ready := 0, 0
+	var replicas, ready int32
 	for _, pod := range s.pods {
 		if pod.DeletionTimestamp == nil && !finished(pod) {
 			replicas++
@@ -104,21 +104,21 @@ func setReplicas(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 			ready++
 		}
 	}
-	status.Replicas, status.ReadyReplicas = ptr.To(int32(replicas)), ptr.To(int32(ready)) //nolint:gosec // Numbers of pods fit.
+	status.Replicas, status.ReadyReplicas = ptr.To(replicas), ptr.To(ready)
 	// While a verdict on some replica is awaited the numbers are held, but
 	// they never exceed the replicas of which nothing else is known.
 	if e.pending && status.HealthyReplicas != nil {
-		status.HealthyReplicas = ptr.To(max(min(*status.HealthyReplicas, int32(ready-e.refused)), int32(e.proved))) //nolint:gosec // As above.
+		status.HealthyReplicas = ptr.To(max(min(*status.HealthyReplicas, ready-e.refused), e.proved))
 	} else {
-		status.HealthyReplicas = ptr.To(int32(e.proved)) //nolint:gosec // As above.
+		status.HealthyReplicas = ptr.To(e.proved)
 	}
 	switch {
 	case !resources.Fronted(s.server):
 		status.SyncedReplicas = nil
 	case e.pending && status.SyncedReplicas != nil:
-		status.SyncedReplicas = ptr.To(min(*status.SyncedReplicas, int32(ready))) //nolint:gosec // As above.
+		status.SyncedReplicas = ptr.To(min(*status.SyncedReplicas, ready))
 	default:
-		status.SyncedReplicas = ptr.To(int32(e.inSync)) //nolint:gosec // As above.
+		status.SyncedReplicas = ptr.To(e.inSync)
 	}
 }
 
@@ -133,7 +133,7 @@ func setObserved(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 	case report != nil:
 		status.Server = &mcpv1.ObservedServer{
 			Name: report.Server.Name, Version: report.Server.Version,
-			ProtocolVersion: report.ProtocolVersion, Capabilities: report.Capabilities,
+			ProtocolVersion: report.ProtocolVersion, Capabilities: shownNames(report.Capabilities),
 		}
 		status.ToolCount = count(report.Tools.Count())
 		status.ResourceCount = count(report.ResourceCount)
@@ -185,9 +185,26 @@ func observedTools(s *serverScope, report *mcpprobe.Report) ([]mcpv1.ObservedToo
 	}
 	out := make([]mcpv1.ObservedTool, 0, len(tools))
 	for _, t := range tools {
-		out = append(out, mcpv1.ObservedTool{Name: t.Name, Digest: t.Digest, Source: sources[t.Name]})
+		out = append(out, mcpv1.ObservedTool{Name: shownName(t.Name), Digest: t.Digest, Source: sources[t.Name]})
 	}
 	return slices.Clip(out), omitted
+}
+
+// shownName makes an empty name visible: the API takes none. No escaped name
+// looks like this.
+func shownName(name string) string {
+	if name == "" {
+		return `\"\"`
+	}
+	return name
+}
+
+func shownNames(names []string) []string {
+	out := make([]string, 0, len(names))
+	for _, name := range names {
+		out = append(out, shownName(name))
+	}
+	return out
 }
 
 func count(n *int) *int32 {
@@ -208,7 +225,7 @@ type evaluation struct {
 	pending bool
 	// proved, refused (a failure, or a credential is wanted) and inSync count
 	// replicas that take traffic.
-	proved, refused, inSync int
+	proved, refused, inSync int32
 	// wantsAuth is a target that wants a credential and was given none.
 	wantsAuth *prober.TargetObservation
 	// endpointChanged: what the status says is of another endpoint.
@@ -298,6 +315,9 @@ func availableVerdict(s *serverScope, e *evaluation) verdict {
 	case t != nil:
 		return no(t.reason, t.message)
 	case rollingOut(s) && !e.noTraffic(s):
+		if pod := latePod(s); pod != nil {
+			return no(mcpv1.ReasonNotReady, fmt.Sprintf("Pod %s is not ready after spec.startupTimeoutSeconds (%d). Read: kubectl describe pod %s -n %s.", pod.Name, resources.StartupSeconds(s.server), pod.Name, pod.Namespace))
+		}
 		return no(mcpv1.ReasonRollingOut, "Pods are being added or replaced; those that serve keep serving.")
 	case e.noTraffic(s) && e.everProved && !startsAnew(s):
 		return no(mcpv1.ReasonNotReady, fmt.Sprintf("No pod is ready. Read: kubectl get pods -l %s=%s -n %s.", mcpv1.LabelServer, s.server.Name, s.server.Namespace))
@@ -319,11 +339,11 @@ func startsAnew(s *serverScope) bool {
 	return false
 }
 
-func zeroVerdict(s *serverScope, make func(reason, message string) verdict) verdict {
+func zeroVerdict(s *serverScope, of func(reason, message string) verdict) verdict {
 	if resources.Suspended(s.server) {
-		return make(mcpv1.ReasonSuspended, "spec.suspend is true: there are no pods.")
+		return of(mcpv1.ReasonSuspended, "spec.suspend is true: there are no pods.")
 	}
-	return make(mcpv1.ReasonScaledToZero, "spec.replicas is 0: there are no pods.")
+	return of(mcpv1.ReasonScaledToZero, "spec.replicas is 0: there are no pods.")
 }
 
 // targetsOf gives, for each replica that takes traffic (or for the one

@@ -62,7 +62,7 @@ func toolStatus(tool *mcpv1.MCPTool, servers []toolOnServer, now metav1.Time) (s
 		status.Servers = status.Servers[:mcpv1.MaxStatusServers]
 		status.ServersOmitted = ptr.To(int32(n)) //nolint:gosec // Servers of a namespace fit.
 	}
-	status.ServerCount = ptr.To(int32(accepted)) //nolint:gosec // As above.
+	status.ServerCount = ptr.To(int32(accepted))
 	summarise(tool, &status, servers, all, now)
 	return status, true
 }

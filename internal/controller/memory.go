@@ -78,14 +78,14 @@ func (m *memory) forget(key types.NamespacedName) {
 }
 
 // compile gives the compiled form of a tool, made once per generation.
-func (m *memory) compile(uid types.UID, generation int64, make func() *catalog.Compiled) *catalog.Compiled {
+func (m *memory) compile(uid types.UID, generation int64, compile func() *catalog.Compiled) *catalog.Compiled {
 	m.mu.Lock()
 	c, ok := m.tools[uid]
 	m.mu.Unlock()
 	if ok && c.generation == generation {
 		return c.compiled
 	}
-	compiled := make()
+	compiled := compile()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tools[uid] = compiledTool{generation, compiled}

@@ -178,6 +178,24 @@ func rollingOut(s *serverScope) bool {
 	return st.ObservedGeneration < d.Generation || st.UpdatedReplicas < want || st.Replicas > want || st.AvailableReplicas < want
 }
 
+// latePod is the first pod that is not ready although its time to start is
+// over. A pod that still has time is looked at again when that ends.
+func latePod(s *serverScope) *corev1.Pod {
+	var late *corev1.Pod
+	budget := time.Duration(resources.StartupSeconds(s.server)) * time.Second
+	for _, pod := range s.pods {
+		if pod.DeletionTimestamp != nil || finished(pod) || takesTraffic(pod) {
+			continue
+		}
+		if left := budget - s.now.Sub(pod.CreationTimestamp.Time); left > 0 {
+			s.again(left + 100*time.Millisecond)
+		} else if late == nil {
+			late = pod
+		}
+	}
+	return late
+}
+
 // startupBegan is since when the pods of the newest template have been given
 // time to start: the creation of the first of them.
 func startupBegan(s *serverScope) time.Time {

@@ -16,6 +16,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 )
 
@@ -136,13 +139,30 @@ func TestReasonsAreWellFormed(t *testing.T) {
 	}
 }
 
-// TestStatesSayOnlyDeclaredReasons: whatever state a server is in, each of its
-// conditions has a reason of the API or an outcome of the probe.
-func TestStatesSayOnlyDeclaredReasons(t *testing.T) {
-	declared := declaredReasons(t)
-	known := func(reason string) bool {
-		return declared["Reason"+reason] == reason || slices.Contains(mcpprobe.Outcomes, mcpprobe.Outcome(reason))
+// documentedReasons are the comments of the constants Condition... of the API,
+// by the condition's type.
+func documentedReasons(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "api", "v1alpha1", "conditions.go"), nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
 	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Condition") {
+			out[strings.TrimPrefix(spec.Names[0].Name, "Condition")] = spec.Doc.Text()
+		}
+		return true
+	})
+	return out
+}
+
+// TestStatesSayOnlyDocumentedReasons: whatever state a server is in, each of
+// its conditions has a reason that the comment of the condition names for that
+// status. What Ready and Healthy borrow is an outcome of the probe or the
+// reason of another condition.
+func TestStatesSayOnlyDocumentedReasons(t *testing.T) {
+	documented := documentedReasons(t)
 	for name, test := range states {
 		w := newWorld(t, test.spec)
 		if test.before != nil {
@@ -150,10 +170,32 @@ func TestStatesSayOnlyDeclaredReasons(t *testing.T) {
 			w.pass()
 		}
 		test.now(w)
-		for _, c := range w.pass().Conditions {
-			if !known(c.Reason) {
-				t.Errorf("%s: %s has reason %q", name, c.Type, c.Reason)
+		conditions := w.pass().Conditions
+		for _, c := range conditions {
+			outcome := slices.Contains(mcpprobe.Outcomes, mcpprobe.Outcome(c.Reason))
+			switch {
+			case c.Type == "Reconciling" || c.Type == "Stalled" || (c.Type == "Ready" && c.Status == "False"):
+				borrowed := slices.ContainsFunc(conditions, func(o metav1.Condition) bool { return o.Type != c.Type && o.Reason == c.Reason })
+				if !borrowed && c.Reason != mcpv1.ReasonStartupTimedOut && c.Reason != mcpv1.ReasonPending && c.Reason != mcpv1.ReasonStarting {
+					t.Errorf("%s: %s has reason %s, which no other condition has", name, c.Type, c.Reason)
+				}
+			case c.Type == "Healthy" && c.Status == "False" && outcome:
+			case !listed(documented[c.Type], string(c.Status), c.Reason):
+				t.Errorf("%s: %s is %s with reason %s, which its comment does not list:\n%s", name, c.Type, c.Status, c.Reason, documented[c.Type])
 			}
 		}
 	}
+}
+
+// listed reports whether doc lists reason after "STATUS: ".
+func listed(doc, status, reason string) bool {
+	doc = strings.Join(strings.Fields(doc), " ")
+	_, rest, ok := strings.Cut(doc, status+": ")
+	if !ok {
+		return false
+	}
+	for _, other := range []string{" True: ", " False: ", " Unknown: "} {
+		rest, _, _ = strings.Cut(rest, other)
+	}
+	return regexp.MustCompile(`\b` + reason + `\b`).MatchString(rest)
 }

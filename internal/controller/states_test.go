@@ -92,16 +92,48 @@ var states = map[string]state{
 	"proved, and another pod starts": {
 		now: func(w *world) {
 			w.serving(2)
-			setReady(w.pod("web-3"), false)
+			young := w.pod("web-3")
+			young.CreationTimestamp = metav1.NewTime(w.now.Add(-time.Second))
+			setReady(young, false)
 			w.deployment.Status.AvailableReplicas = 0
 		},
 		ready: "True Proved", reconciling: "RollingOut", tools: 2, others: map[string]string{"Available": "False RollingOut"},
+	},
+
+	"proved, and another pod does not get ready": {
+		now: func(w *world) {
+			w.serving(2)
+			setReady(w.pod("web-3"), false)
+			w.deployment.Status.AvailableReplicas = 0
+		},
+		ready: "True Proved", tools: 2, others: map[string]string{"Available": "False NotReady"},
+	},
+
+	"proved by way of the Service": {
+		spec: `{replicas: 2, probe: {via: Service}}`, now: func(w *world) {
+			w.serving(2)
+			r := w.report()
+			r.Pod = nil
+			w.targets = map[string]prober.TargetObservation{}
+			w.target(targetService, "web-mcp", prober.Proved, r)
+		},
+		ready: "True Proved", tools: 2, others: map[string]string{"Synced": "True Synced"}, message: "All 2 replicas",
+	},
+	"a predecessor is not gone yet": {
+		now:   func(w *world) { w.problems = []*problem{asProblem(predecessor("Service", "web-mcp"))} },
+		ready: "False Starting", reconciling: "Starting", tools: -1, message: "belongs to an MCPServer of this name that was deleted",
 	},
 
 	// Replicas 0; suspend.
 	"scaled to zero": {
 		spec: `replicas: 0`, now: func(w *world) { w.deploy() }, ready: "True ScaledToZero", tools: -1,
 		others: map[string]string{"Healthy": "Unknown ScaledToZero", "Synced": "True ScaledToZero", "Available": "True ScaledToZero"},
+	},
+	"scaling to zero is forbidden": {
+		spec: `replicas: 0`, now: func(w *world) {
+			w.problems = []*problem{{condition: mcpv1.ConditionAvailable, reason: mcpv1.ReasonForbidden, message: "m"}}
+		},
+		ready: "False Forbidden", tools: -1, others: map[string]string{"Available": "False Forbidden"},
 	},
 	"scaled to zero from serving": {
 		before: serving3, now: func(w *world) {

@@ -164,7 +164,11 @@ func (e *exchange) send(ctx context.Context, step Step, method string, body []by
 		}
 		resp, err := e.transport.RoundTrip(req)
 		if err != nil {
-			return nil, networkFailure(ctx, err, step, phase(at.Load()), u.Scheme == "http" && e.transport.sawTLS.Load(), e.bounds.HeaderBytes)
+			f := networkFailure(ctx, err, step, phase(at.Load()), u.Scheme == "http" && e.transport.sawTLS.Load(), e.bounds.HeaderBytes)
+			if f.outcome == ConnectionLost && e.transport.refusesCert() {
+				f.outcome, f.step = TLSClientCertificate, StepTLS
+			}
+			return nil, f
 		}
 		if resp.StatusCode < 300 || resp.StatusCode > 399 || resp.Header.Get("Location") == "" {
 			return resp, nil
@@ -286,7 +290,7 @@ func (e *exchange) close() {
 	e.stop()
 	e.total.release()
 	e.client.ending.Go(func() {
-		defer e.transport.CloseIdleConnections()
+		defer e.transport.close()
 		// An initialize that was under way is given EndTime to tell its session.
 		e.background.Wait()
 		e.total.release() // which it may have taken again

@@ -37,7 +37,7 @@ func (c *Client) report(ctx context.Context, t Target) (*podreport.Report, int, 
 	if err != nil {
 		return nil, 0, &failure{outcome: InvalidTarget}
 	}
-	defer tr.CloseIdleConnections()
+	defer tr.close()
 	var at atomic.Int32
 	req, err := http.NewRequestWithContext(tracked(ctx, &at), http.MethodGet, u.String(), nil)
 	if err != nil {

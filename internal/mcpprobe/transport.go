@@ -13,6 +13,7 @@ import (
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"sync"
 	"sync/atomic"
 )
 
@@ -22,6 +23,56 @@ type transport struct {
 	*http.Transport
 	// sawTLS: a peer that was spoken to in plain HTTP began like TLS.
 	sawTLS atomic.Bool
+	// askedCert: the server asked for a client certificate; answered: it
+	// answered some request.
+	askedCert, answered atomic.Bool
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	shut  bool
+}
+
+// keep wraps a new connection and notes it. net/http makes connections to
+// their end although the request that wanted one has gone, and keeps them for
+// the next; here there is no next once the probe is over.
+func (t *transport) keep(conn net.Conn) (net.Conn, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.shut {
+		conn.Close()
+		return nil, net.ErrClosed
+	}
+	if t.conns == nil {
+		t.conns = map[net.Conn]bool{}
+	}
+	t.conns[conn] = true
+	return &sniffConn{Conn: conn, transport: t}, nil
+}
+
+// close closes all connections, and those that are still being made when
+// they are.
+func (t *transport) close() {
+	t.CloseIdleConnections()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shut = true
+	for conn := range t.conns {
+		conn.Close()
+	}
+}
+
+// refusesCert reports whether a lost connection is most likely the server's
+// way to refuse the client certificate, or the lack of one. TLS 1.3 refuses
+// after the handshake, and its alert races with what is written meanwhile.
+func (t *transport) refusesCert() bool { return t.askedCert.Load() && !t.answered.Load() }
+
+// RoundTrip is http.RoundTripper's.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.Transport.RoundTrip(req)
+	if err == nil {
+		t.answered.Store(true)
+	}
+	return resp, err
 }
 
 // newTransport makes the transport of t. addressOf maps the address that
@@ -32,19 +83,22 @@ func (c *Client) newTransport(t Target, addressOf func(string) string) (*transpo
 		return nil, err
 	}
 	tr := &transport{}
-	// net/http lets a connection be made to its end although the request that
-	// wanted it has gone: without a limit of its own it would outlive the probe.
-	dialer := &net.Dialer{Control: c.opts.Policy.control, Timeout: t.Timeout}
-	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		return dialer.DialContext(ctx, network, addressOf(address))
+	pair := config.Certificates
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		tr.askedCert.Store(true)
+		if len(pair) == 0 {
+			return &tls.Certificate{}, nil
+		}
+		return &pair[0], nil
 	}
+	dialer := &net.Dialer{Control: c.opts.Policy.control, Timeout: t.Timeout}
 	tr.Transport = &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dial(ctx, network, address)
+			conn, err := dialer.DialContext(ctx, network, addressOf(address))
 			if err != nil {
 				return nil, err
 			}
-			return &sniffConn{Conn: conn, sawTLS: &tr.sawTLS}, nil
+			return tr.keep(conn)
 		},
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    t.Timeout,
@@ -108,8 +162,16 @@ func tlsConfig(t Target) (*tls.Config, error) {
 // always does, and nobody asks.
 type sniffConn struct {
 	net.Conn
-	begun  bool
-	sawTLS *atomic.Bool
+	begun     bool
+	transport *transport
+}
+
+// Close is net.Conn's.
+func (c *sniffConn) Close() error {
+	c.transport.mu.Lock()
+	delete(c.transport.conns, c.Conn)
+	c.transport.mu.Unlock()
+	return c.Conn.Close()
 }
 
 // Read is net.Conn's.
@@ -119,7 +181,7 @@ func (c *sniffConn) Read(p []byte) (int, error) {
 		c.begun = true
 		// A record of type alert (21) or handshake (22), major version 3.
 		if (p[0] == 21 || p[0] == 22) && (n == 1 || p[1] == 3) {
-			c.sawTLS.Store(true)
+			c.transport.sawTLS.Store(true)
 		}
 	}
 	return n, err

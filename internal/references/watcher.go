@@ -152,6 +152,10 @@ func (w *Watcher) adopt(owner Owner, wanted map[ID][]string) []ID {
 			unread = append(unread, id)
 		}
 		e.owners[owner] = keys
+		if due := w.clock.Now().Add(e.interval(e.state)); due.Before(e.next) {
+			// This owner names a key that is missing.
+			e.next = due
+		}
 		w.owners[owner] = append(w.owners[owner], id)
 	}
 	return unread

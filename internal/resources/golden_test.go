@@ -100,7 +100,7 @@ func TestGolden(t *testing.T) {
 			got := golden(t, name)
 			file := filepath.Join("testdata", name+".yaml")
 			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil { //nolint:gosec // A file of the repository.
+				if err := os.WriteFile(file, got, 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -77,7 +77,7 @@ func ContainerPort(server *mcpv1.MCPServer) int32 {
 }
 
 // Transports that server offers, as its status shows them.
-func Transports(server *mcpv1.MCPServer) string {
+func Transports(*mcpv1.MCPServer) string {
 	return string(serverconfig.TransportStreamableHTTP)
 }
 

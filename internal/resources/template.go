@@ -28,7 +28,8 @@ const (
 	// DefaultStartupSeconds and DefaultGraceSeconds are the defaults of
 	// startupTimeoutSeconds and terminationGracePeriodSeconds.
 	DefaultStartupSeconds int32 = 120
-	DefaultGraceSeconds   int32 = 60
+	// DefaultGraceSeconds: see DefaultStartupSeconds.
+	DefaultGraceSeconds int32 = 60
 
 	// drainSeconds is how long a pod keeps serving after it was told to end,
 	// until endpoints everywhere have forgotten it.

@@ -19,11 +19,12 @@ import (
 // How long nothing may be written, and how long an operator that starts is
 // given to write something that it should not.
 const (
-	restFor     = 2 * time.Minute
-	restartFor  = 45 * time.Second
-	settleFor   = 15 * time.Second
-	manyTools   = 100
-	settleLimit = 90 * time.Second
+	restFor       = 2 * time.Minute
+	restartFor    = 45 * time.Second
+	settleFor     = 15 * time.Second
+	settleLimit   = 90 * time.Second
+	stalledWithin = 150 * time.Second
+	manyTools     = 100
 )
 
 var _ = Describe("At rest", func() {
@@ -48,7 +49,9 @@ var _ = Describe("At rest", func() {
 			ns.AwaitServer(ctx, name, harness.RolloutTimeout, harness.Ready)
 		}
 		ns.AwaitServer(ctx, "asleep", harness.StatusTimeout, harness.Is(v1alpha1.ConditionReady, metav1.ConditionTrue))
-		ns.AwaitServer(ctx, "nowhere", settleLimit, harness.Is(v1alpha1.ConditionReady, metav1.ConditionFalse))
+		// One that never answered is Stalled when its start-up budget is over.
+		ns.AwaitServer(ctx, "nowhere", stalledWithin,
+			harness.Is(v1alpha1.ConditionReady, metav1.ConditionFalse), harness.Is(v1alpha1.ConditionStalled, metav1.ConditionTrue))
 		settle(ctx, ns)
 		ns.Show(ctx, "A fleet at rest, failures included")
 

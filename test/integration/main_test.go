@@ -11,8 +11,12 @@
 package integration
 
 import (
+	"flag"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/espalier-dev/espalier/test/apiserver"
 )
@@ -20,6 +24,12 @@ import (
 var api *apiserver.Server
 
 func TestMain(m *testing.M) {
+	// Tests wait more than they work.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	ctrl.SetLogger(logr.Discard()) // Each operator has a log of its own.
 	apiserver.Main(m, func(s *apiserver.Server) { api = s })
 }
 

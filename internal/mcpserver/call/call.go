@@ -81,7 +81,7 @@ const (
 	InvalidArguments  Reason = "InvalidArguments"
 	InvalidResult     Reason = "InvalidResult"
 	ExpressionFailed  Reason = "ExpressionFailed"
-	CredentialMissing Reason = "CredentialMissing" //nolint:gosec // a word, no credential
+	CredentialMissing Reason = "CredentialMissing"
 	BackendFailed     Reason = "BackendFailed"
 	BackendTimeout    Reason = "BackendTimeout"
 	ResultTooLarge    Reason = "ResultTooLarge"

@@ -10,9 +10,10 @@ import (
 
 // Images that the tests' pods run. IMAGE_REGISTRY says where they lie.
 var (
-	BackendImage    = registry() + "/example-backend:dev"
-	EverythingImage = registry() + "/example-everything:dev"
-	FakeMCPImage    = registry() + "/fakemcp:dev"
+	BackendImage    = Registry() + "/example-backend:dev"
+	EverythingImage = Registry() + "/example-everything:dev"
+	FakeMCPImage    = Registry() + "/fakemcp:dev"
 )
 
-func registry() string { return cmp.Or(os.Getenv("IMAGE_REGISTRY"), "ghcr.io/espalier-dev") }
+// Registry is where the images of pods are pulled from.
+func Registry() string { return cmp.Or(os.Getenv("IMAGE_REGISTRY"), "ghcr.io/espalier-dev") }

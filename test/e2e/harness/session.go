@@ -41,6 +41,7 @@ func (p *Peer) Session(ctx context.Context, version string) *sdk.ClientSession {
 // hostTransport sends requests with this Host header.
 type hostTransport string
 
+// RoundTrip implements http.RoundTripper.
 func (h hostTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if h != "" {
 		req = req.Clone(req.Context())
