@@ -19,6 +19,7 @@ const maxCallers = 65536
 type budget struct {
 	config  serverconfig.Budget
 	windows map[string]*window
+	swept   time.Time
 }
 
 type window struct {
@@ -66,8 +67,12 @@ func (b *budget) name(caller string, now time.Time) string {
 	return shared
 }
 
-// sweep drops windows that are over.
+// sweep drops windows that are over, once a second at most: it looks at all.
 func (b *budget) sweep(now time.Time) {
+	if now.Sub(b.swept) < time.Second {
+		return
+	}
+	b.swept = now
 	for name, w := range b.windows {
 		if !now.Before(w.ends) {
 			delete(b.windows, name)
