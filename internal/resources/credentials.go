@@ -107,6 +107,11 @@ func credentialsVolume(refs []catalog.Ref) *corev1.Volume {
 	return &corev1.Volume{Name: VolumeCredentials, VolumeSource: corev1.VolumeSource{Projected: projected}}
 }
 
+// IsCredentials reports whether a volume is one of those that MountsOf reads.
+func IsCredentials(volume string) bool {
+	return volume == VolumeCredentials || isAPIKeys(volume)
+}
+
 func isAPIKeys(volume string) bool {
 	return volume == VolumeAPIKeys || strings.HasPrefix(volume, VolumeAPIKeys+"-")
 }

@@ -6,12 +6,16 @@ package integration
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
@@ -23,7 +27,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/espalier-dev/espalier/internal/clusterkeys"
 	"github.com/espalier-dev/espalier/internal/controller"
+	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/references"
 	"github.com/espalier-dev/espalier/internal/resources"
 	"github.com/espalier-dev/espalier/internal/setup"
@@ -66,13 +72,19 @@ func startOperator(t *testing.T, access *rest.Config, namespace string) *operato
 	fast := testclock.NewFakeClock(time.Now())
 	refs := references.New(mgr.GetAPIReader(), func(v []byte) string { return "digest of " + string(v) }, fast)
 	must(t, mgr.Add(refs))
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	signer, err := mcpprobe.NewTokenSigner(private, nil)
+	must(t, err)
+	published, err := discovery.NewDiscoveryClientForConfigAndClient(access, mgr.GetHTTPClient())
+	must(t, err)
 	reconciler := &controller.MCPServerReconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: o.clock,
 		Recorder:    mgr.GetEventRecorder("espalier"),
 		Resources:   resources.Options{ServerImage: "ghcr.io/espalier-dev/server:test", RunAsUser: ptr.To(resources.DefaultRunAsUser), PodSecurity: "restricted"},
 		PodSecurity: security, Prober: o.prober, References: refs,
-		Tokens:      func(string) func() (string, error) { return func() (string, error) { return "token", nil } },
-		TrustedKeys: []string{"a2V5"},
+		Tokens: signer.Source, TrustedKeys: []string{base64.StdEncoding.EncodeToString(public)},
+		ClusterKeys: clusterkeys.New(published.RESTClient(), o.clock),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	sources := controller.Sources{Probes: o.prober.wake, References: refs.Wake()}
