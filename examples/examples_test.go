@@ -62,6 +62,9 @@ func check(t *testing.T, server *mcpv1.MCPServer, tools []*mcpv1.MCPTool) int {
 		}
 	}
 	built := catalog.Build(server, compiled, serverconfig.ProbeTrust{})
+	if !built.Server.Accepted {
+		t.Errorf("%s: %s: %s", server.Name, built.Server.Reason, built.Server.Message)
+	}
 	for name, verdict := range built.Verdicts {
 		if !verdict.Accepted {
 			t.Errorf("%s: %s: %s", name, verdict.Reason, verdict.Message)
