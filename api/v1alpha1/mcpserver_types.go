@@ -126,7 +126,7 @@ type MCPServerSpec struct {
 
 	// auth says who may call. Absent is everybody.
 	// +optional
-	Auth *Auth `json:"auth,omitempty"`
+	Auth *Auth `json:"auth,omitempty"` //nolint:kubeapilinter // Its rule says in words that it cannot be empty.
 
 	// access says which entries a caller sees and calls. All rules that match
 	// an entry must be true.
@@ -416,7 +416,7 @@ type Limits struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
-	Rules []LimitRule `json:"rules,omitempty"`
+	Rules []LimitRule `json:"rules,omitempty"` //nolint:kubeapilinter // One of two fields is needed, as a rule says.
 }
 
 // ProbeVia says which address of a server with pods is dialled.

@@ -134,7 +134,7 @@ func TestUnsound(t *testing.T) {
 			func(c *serverconfig.Config) bool { return string(c.Auth.JWT.JWKS) == `{"keys":[]}` },
 		},
 		"an access rule": {
-			`access: [{when: "true"}, {when: "principal.nmae == 'a'"}]`, mcpv1.ReasonInvalidAccess, `spec.access[1].when: 1:10: principal has no field "nmae"`,
+			`access: [{when: "true"}, {when: "principal.nickname == 'a'"}]`, mcpv1.ReasonInvalidAccess, `spec.access[1].when: 1:10: principal has no field "nickname"`,
 			func(c *serverconfig.Config) bool { return len(c.Access.Rules) == 2 },
 		},
 		"an access rule over args": {

@@ -88,10 +88,8 @@ func (r *Reader) fetch(ctx context.Context) (Keys, error) {
 	if why != "" || err != nil {
 		return Keys{Why: why}, err
 	}
-	var discovery struct {
-		Issuer string `json:"issuer"`
-	}
-	if json.Unmarshal(raw, &discovery) != nil || discovery.Issuer == "" {
+	issuer := issuerOf(raw)
+	if issuer == "" {
 		return Keys{Why: "its discovery document names no issuer"}, nil
 	}
 	raw, why, err = r.document(ctx, PathKeys)
@@ -102,7 +100,17 @@ func (r *Reader) fetch(ctx context.Context) (Keys, error) {
 	if !ok {
 		return Keys{Why: "its key set holds no usable key"}, nil
 	}
-	return Keys{Issuer: discovery.Issuer, JWKS: set}, nil
+	return Keys{Issuer: issuer, JWKS: set}, nil
+}
+
+func issuerOf(raw []byte) string {
+	var discovery struct {
+		Issuer string `json:"issuer"`
+	}
+	if json.Unmarshal(raw, &discovery) != nil {
+		return ""
+	}
+	return discovery.Issuer
 }
 
 func (r *Reader) document(ctx context.Context, path string) (raw []byte, why string, err error) {

@@ -145,10 +145,14 @@ func TestWhoComesIn(t *testing.T) {
 		}
 	}
 	for who, r := range map[string]*http.Request{
-		"token":      as(g.callModern("ping", "{}"), g.token(nil)),
-		"key":        as(g.callModern("ping", "{}"), "key-of-ci"),
-		"key header": func() *http.Request { r := g.callModern("ping", "{}"); r.Header.Set("X-API-Key", "key-of-ci"); return r }(),
-		"batch":      as(g.post(`[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]`), g.token(nil)),
+		"token": as(g.callModern("ping", "{}"), g.token(nil)),
+		"key":   as(g.callModern("ping", "{}"), "key-of-ci"),
+		"key header": func() *http.Request {
+			r := g.callModern("ping", "{}")
+			r.Header.Set("X-API-Key", "key-of-ci")
+			return r
+		}(),
+		"batch": as(g.post(`[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]`), g.token(nil)),
 	} {
 		if got := g.do(r); got.status != http.StatusOK || !strings.Contains(got.body, "ping") {
 			t.Errorf("%s: %d, %s", who, got.status, got.body)

@@ -246,7 +246,9 @@ func TestRotation(t *testing.T) {
 	key := authtest.New(t, authtest.OpenIDPath)
 	key.Rotate(jose.RS256)
 	for range 50 {
-		a.Authenticate(bearer(key.Token("mcp", map[string]any{"iss": issuer.URL})))
+		if got := outcome(a.Authenticate(bearer(key.Token("mcp", map[string]any{"iss": issuer.URL})))); got != ReasonInvalidToken {
+			t.Errorf("an unknown key id: %s", got)
+		}
 	}
 	if n := issuer.KeySets.Load() - before; n > 1 {
 		t.Errorf("50 unknown key ids caused %d fetches", n)
@@ -294,7 +296,7 @@ func TestForeignMetadata(t *testing.T) {
 		`{"issuer":"https://login.example.com","jwks_uri":"file:///etc/passwd"}`:         "no jwks_uri",
 		`{"issuer":"https://login.example.com","jwks_uri":"https://u:p@h/k"}`:            "no jwks_uri",
 		`{"issuer":"https://login.example.com"}`:                                         "no jwks_uri",
-		`[]`: "no JSON object",
+		`[]`:                                                                             "no JSON object",
 	} {
 		if _, err := f.keysURL([]byte(raw)); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", raw, err)

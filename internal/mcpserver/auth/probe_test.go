@@ -83,7 +83,7 @@ func TestMetadata(t *testing.T) {
 		"https://mcp.example.com/":              "https://mcp.example.com" + WellKnown,
 		"http://web-mcp.team-a.svc:8080/mcp":    "http://web-mcp.team-a.svc:8080" + WellKnown + "/mcp",
 		"https://mcp.example.com/a%20b/%22c%22": "https://mcp.example.com" + WellKnown + "/a%20b/%22c%22",
-		"": "", "::": "",
+		"":                                      "", "::": "",
 	} {
 		config.Auth.Resource = resource
 		if got := a.MetadataURL(); got != address {

@@ -30,8 +30,6 @@ type Refusal struct {
 	Challenge string
 }
 
-func (f *Refusal) Error() string { return f.Message }
-
 // required: no credential was shown.
 func (a *Authenticator) required() *Refusal {
 	return &Refusal{

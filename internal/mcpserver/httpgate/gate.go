@@ -91,7 +91,7 @@ func (g *Gate) Metadata(w http.ResponseWriter, r *http.Request, snapshot *regist
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "public, max-age=60")
-		_, _ = w.Write(document) // A client that is gone is no error of ours.
+		_, _ = w.Write(document) //nolint:gosec // JSON that says so; and a client that is gone is no error of ours
 	case http.MethodOptions:
 		w.Header().Set("Allow", metadataMethods)
 		w.WriteHeader(http.StatusNoContent)
@@ -109,5 +109,5 @@ func Refuse(w http.ResponseWriter, status int, err *wire.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(wire.AppendError(nil, nil, err)) //nolint:gosec // JSON that says so; and a client that is gone is no error of ours
+	_, _ = w.Write(wire.AppendError(nil, nil, err)) // A client that is gone is no error of ours.
 }
