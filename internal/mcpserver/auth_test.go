@@ -24,6 +24,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/mcpserver"
 	"github.com/espalier-dev/espalier/internal/mcpserver/auth/authtest"
+	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
@@ -38,6 +39,11 @@ type guarded struct {
 
 func startGuarded(t *testing.T, change func(*serverconfig.Config), tools ...serverconfig.Tool) *guarded {
 	t.Helper()
+	return startGuardedWith(t, nil, change, tools...)
+}
+
+func startGuardedWith(t *testing.T, middleware []call.Middleware, change func(*serverconfig.Config), tools ...serverconfig.Tool) *guarded {
+	t.Helper()
 	g := &guarded{issuer: authtest.New(t, authtest.OpenIDPath)}
 	private, public := key(t)
 	signer, err := mcpprobe.NewTokenSigner(private, nil)
@@ -46,7 +52,7 @@ func startGuarded(t *testing.T, change func(*serverconfig.Config), tools ...serv
 	keys := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(keys, "clients"), 0o750))
 	must(t, os.WriteFile(filepath.Join(keys, "clients", "ci"), []byte("key-of-ci\n"), 0o600))
-	g.fixture = start(t, g.config(change, tools...), func(o *mcpserver.Options) { o.APIKeysDir = keys })
+	g.fixture = start(t, g.config(change, tools...), func(o *mcpserver.Options) { o.APIKeysDir, o.Middleware = keys, middleware })
 	return g
 }
 
@@ -519,5 +525,46 @@ func TestSDKClientWithToken(t *testing.T) {
 				_ = session.Close()
 			}
 		})
+	}
+}
+
+// TestDeclaredErrors: middleware may answer by an error of the protocol, with a
+// code that is its own; one that is the specification's becomes a failure.
+func TestDeclaredErrors(t *testing.T) {
+	for code, allowed := range map[int]bool{
+		-32000: true, -32019: true, -31999: true, 7: true, -40000: true, -32768: false, -32602: false, -32020: false, -32099: false,
+	} {
+		f := start(t, config(tool("ping", nil)), func(o *mcpserver.Options) {
+			o.Middleware = []call.Middleware{func(call.Func) call.Func {
+				return func(context.Context, *call.Call) (*call.Result, error) {
+					return nil, &call.RPCError{Code: code, Message: "closed today", Data: json.RawMessage(`{"reason":"Holiday"}`)}
+				}
+			}}
+		})
+		got := f.do(f.callModern("ping", "{}"))
+		switch {
+		case allowed && (got.errorCode() != code || dataReason(got) != "Holiday" || got.status != http.StatusOK):
+			t.Errorf("%d: %d, %s", code, got.status, got.body)
+		case !allowed && (got.reason() != "Internal" || strings.Contains(got.body, "closed today")):
+			t.Errorf("%d: %s", code, got.body)
+		}
+	}
+}
+
+// TestMiddlewareKnowsTheCaller: the verified principal reaches middleware and
+// handlers (G7).
+func TestMiddlewareKnowsTheCaller(t *testing.T) {
+	seen := make(chan string, 1)
+	g := startGuardedWith(t, []call.Middleware{func(next call.Func) call.Func {
+		return func(ctx context.Context, c *call.Call) (*call.Result, error) {
+			seen <- string(c.Caller.Kind) + " " + c.Caller.Subject + " " + c.Tool
+			return next(ctx, c)
+		}
+	}}, nil, tool("ping", nil))
+	for token, want := range map[string]string{g.token(nil): "JWT alice ping", "key-of-ci": "APIKey ci ping"} {
+		g.do(as(g.callModern("ping", "{}"), token))
+		if got := <-seen; got != want {
+			t.Error(got)
+		}
 	}
 }

@@ -59,7 +59,8 @@ type Rules struct {
 }
 
 type rule struct {
-	tools   []string
+	// globs over names by kind; empty matches every entry of every kind.
+	globs   map[Kind][]string
 	program *expression.Program
 	invalid error
 	// perEntry: the answer depends on the entry, not on the caller alone.
@@ -75,7 +76,7 @@ func Compile(config *serverconfig.Access) *Rules {
 	}
 	r.deny = config.DenyByDefault
 	for _, declared := range config.Rules {
-		compiled := rule{tools: declared.Tools}
+		compiled := rule{globs: globsOf(declared)}
 		compiled.program, compiled.invalid = expression.Compile(expression.Access, declared.When, expression.Bool)
 		if compiled.program != nil {
 			compiled.perEntry = compiled.program.Uses(expression.VarTool)
@@ -93,11 +94,19 @@ func (r *Rules) Private() bool { return r.private }
 // matches reports whether the rule is about an entry. One that names nothing
 // is about every kind.
 func (r *rule) matches(e Entry) bool {
-	if r.tools == nil {
-		return true
-	}
-	return e.Kind == Tool && glob.Any(r.tools, e.Name)
+	return len(r.globs) == 0 || glob.Any(r.globs[e.Kind], e.Name)
 }
+
+func globsOf(declared serverconfig.AccessRule) map[Kind][]string {
+	globs := map[Kind][]string{}
+	if len(declared.Tools) > 0 {
+		globs[Tool] = declared.Tools
+	}
+	return globs
+}
+
+// None reports whether there is nothing to decide: everybody sees everything.
+func (r *Rules) None() bool { return len(r.rules) == 0 && !r.deny }
 
 // View is what one caller sees, for the time of one request. It is not safe
 // for concurrent use.
@@ -117,11 +126,8 @@ type answer struct {
 // View of a caller. The operator's probe sees all entries; that it may do
 // nothing but list them is the engine's rule.
 func (r *Rules) View(caller *principal.Principal) *View {
-	return &View{rules: r, caller: caller, all: caller.Kind == principal.Probe || len(r.rules) == 0 && !r.deny}
+	return &View{rules: r, caller: caller, all: caller.Kind == principal.Probe || r.None()}
 }
-
-// Everything reports whether nothing is hidden from the caller.
-func (v *View) Everything() bool { return v.all }
 
 // Allows reports whether the caller sees e.
 func (v *View) Allows(ctx context.Context, e Entry) bool {

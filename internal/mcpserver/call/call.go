@@ -117,6 +117,26 @@ func Fail(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
+// RPCError answers a call by an error of the protocol in place of a result.
+// Middleware may return one, where clients of a server know its codes; a
+// handler's failure is a result that a model can read.
+type RPCError struct {
+	// Code is outside of -32768..-32000, which JSON-RPC and MCP reserve, or in
+	// -32000..-32019, which the specification leaves to what existed before it
+	// closed the range. Any other becomes a failure of the server.
+	Code    int
+	Message string
+	// Data is any JSON value; nil for none.
+	Data json.RawMessage
+}
+
+func (e *RPCError) Error() string { return e.Message }
+
+// Allowed reports whether the code may be sent.
+func (e *RPCError) Allowed() bool {
+	return e.Code < -32768 || e.Code > -32020
+}
+
 // Causes with which a call's context ends.
 var (
 	ErrWithdrawn = errors.New("the tool was withdrawn")

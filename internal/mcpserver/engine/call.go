@@ -21,6 +21,8 @@ const (
 	outcomeOK      = "ok"
 	outcomeError   = "error" // the tool's own isError
 	outcomeUnknown = "UnknownTool"
+	// outcomeDeclared is an error of the protocol that middleware chose.
+	outcomeDeclared = "DeclaredError"
 )
 
 func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
@@ -59,9 +61,23 @@ func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 	}
 	started := time.Now()
 	result, err := e.invoke(ctx, tool, c)
+	if declared := declaredError(ctx, err); declared != nil {
+		e.metrics.Call(c.Tool, c.Metadata["costCategory"], outcomeDeclared, time.Since(started))
+		return r.fail(OK, &wire.Error{Code: declared.Code, Message: declared.Message, Data: declared.Data})
+	}
 	failure := e.classify(ctx, c, result, err)
 	e.note(ctx, c, result, failure, time.Since(started))
 	return Reply{Body: e.appendCallResult(r, result, failure)}
+}
+
+// declaredError gives the error of the protocol that middleware answers with,
+// nil when there is none, its code is not free, or the call was over before.
+func declaredError(ctx context.Context, err error) *call.RPCError {
+	var declared *call.RPCError
+	if ctx.Err() != nil || !errors.As(err, &declared) || !declared.Allowed() {
+		return nil
+	}
+	return declared
 }
 
 func (e *Engine) unknownTool(r *Request, name string) Reply {

@@ -27,6 +27,9 @@ func (r *Request) caller() *principal.Principal {
 // Visible reports whether the caller may see an entry. What is not visible
 // does not exist for the caller, on no path.
 func (r *Request) Visible(ctx context.Context, e access.Entry) bool {
+	if r.Snapshot.Access.None() {
+		return true
+	}
 	if r.view == nil {
 		r.view = r.Snapshot.Access.View(r.caller())
 	}
@@ -45,10 +48,7 @@ func (r *Request) Tool(ctx context.Context, name string) *registry.Tool {
 
 // visibleTools is the filter of lists; nil when nothing is hidden.
 func (r *Request) visibleTools(ctx context.Context) func(*registry.Tool) bool {
-	if r.view == nil {
-		r.view = r.Snapshot.Access.View(r.caller())
-	}
-	if r.view.Everything() {
+	if r.Snapshot.Access.None() {
 		return nil
 	}
 	return func(t *registry.Tool) bool { return r.Visible(ctx, t.Entry()) }

@@ -30,10 +30,10 @@ type limits struct {
 
 	log *slog.Logger
 	now func() time.Time
-	// mu guards rules and what was used of their budgets. A slice of rules is
-	// replaced, never changed.
-	mu    sync.Mutex
-	rules []*limitRule
+	// rules are replaced as a whole, never changed; nil is none.
+	rules atomic.Pointer[[]*limitRule]
+	// mu guards what was used of the rules' budgets.
+	mu sync.Mutex
 }
 
 func newLimits(m *metrics.Metrics, log *slog.Logger) *limits {

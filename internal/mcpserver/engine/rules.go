@@ -32,25 +32,31 @@ type limitRule struct {
 // configureRules makes the rules of a catalog and takes over those that the
 // present one has too.
 func (l *limits) configureRules(c serverconfig.Limits) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	known := map[string][]*limitRule{}
-	for _, r := range l.rules {
+	for _, r := range l.present() {
 		id := ruleID(r.config)
 		known[id] = append(known[id], r)
 	}
-	l.rules = nil
+	var rules []*limitRule
 	if c.Budget != nil {
 		c.Rules = append([]serverconfig.LimitRule{{Budget: c.Budget}}, c.Rules...)
 	}
 	for _, config := range c.Rules {
 		id := ruleID(config)
 		if same := known[id]; len(same) > 0 {
-			l.rules, known[id] = append(l.rules, same[0]), same[1:]
+			rules, known[id] = append(rules, same[0]), same[1:]
 			continue
 		}
-		l.rules = append(l.rules, newRule(config))
+		rules = append(rules, newRule(config))
 	}
+	l.rules.Store(&rules)
+}
+
+func (l *limits) present() []*limitRule {
+	if rules := l.rules.Load(); rules != nil {
+		return *rules
+	}
+	return nil
 }
 
 func ruleID(config serverconfig.LimitRule) string {
@@ -75,11 +81,8 @@ func newRule(config serverconfig.LimitRule) *limitRule {
 // matching gives the rules that a call must keep to. One that cannot be
 // evaluated limits the call: a limit is never left out of account.
 func (l *limits) matching(ctx context.Context, c *call.Call) []*limitRule {
-	l.mu.Lock()
-	rules := l.rules
-	l.mu.Unlock()
 	var out []*limitRule
-	for i, r := range rules {
+	for i, r := range l.present() {
 		if len(r.config.Tools) > 0 && !glob.Any(r.config.Tools, c.Tool) {
 			continue
 		}
