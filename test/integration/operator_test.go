@@ -24,12 +24,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/espalier-dev/espalier/internal/clusterkeys"
 	"github.com/espalier-dev/espalier/internal/controller"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
+	"github.com/espalier-dev/espalier/internal/prober"
 	"github.com/espalier-dev/espalier/internal/references"
 	"github.com/espalier-dev/espalier/internal/resources"
 	"github.com/espalier-dev/espalier/internal/setup"
@@ -48,7 +51,17 @@ type operator struct {
 // It is stopped at the end of the test at the latest.
 func startOperator(t *testing.T, access *rest.Config, namespace string) *operator {
 	t.Helper()
-	o := &operator{prober: newFakeProber(), writes: &writes{}, log: &safeBuffer{}, clock: &shiftedClock{Clock: clock.RealClock{}}}
+	fake := newFakeProber()
+	o := startOperatorWith(t, access, namespace, fake, fake.wake)
+	o.prober = fake
+	return o
+}
+
+// startOperatorWith starts the controllers with any prober. One that is a
+// Runnable is started as well.
+func startOperatorWith(t *testing.T, access *rest.Config, namespace string, probes controller.Prober, wake <-chan event.TypedGenericEvent[prober.Key]) *operator {
+	t.Helper()
+	o := &operator{writes: &writes{}, log: &safeBuffer{}, clock: &shiftedClock{Clock: clock.RealClock{}}}
 	access = rest.CopyConfig(access)
 	access.QPS, access.Burst = 1000, 1000
 	scheme := setup.Scheme()
@@ -78,16 +91,19 @@ func startOperator(t *testing.T, access *rest.Config, namespace string) *operato
 	must(t, err)
 	published, err := discovery.NewDiscoveryClientForConfigAndClient(access, mgr.GetHTTPClient())
 	must(t, err)
+	if runnable, ok := probes.(manager.Runnable); ok {
+		must(t, mgr.Add(runnable))
+	}
 	reconciler := &controller.MCPServerReconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: o.clock,
 		Recorder:    mgr.GetEventRecorder("espalier"),
 		Resources:   resources.Options{ServerImage: "ghcr.io/espalier-dev/server:test", RunAsUser: ptr.To(resources.DefaultRunAsUser), PodSecurity: "restricted"},
-		PodSecurity: security, Prober: o.prober, References: refs,
+		PodSecurity: security, Prober: probes, References: refs,
 		Tokens: signer.Source, TrustedKeys: []string{base64.StdEncoding.EncodeToString(public)},
 		ClusterKeys: clusterkeys.New(published.RESTClient(), o.clock),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	sources := controller.Sources{Probes: o.prober.wake, References: refs.Wake()}
+	sources := controller.Sources{Probes: wake, References: refs.Wake()}
 	options := controller.Options{Concurrency: 2, Timeout: time.Minute}
 	must(t, controller.Setup(ctx, mgr, reconciler, sources, options, prometheus.NewRegistry()))
 
