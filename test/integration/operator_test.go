@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"crypto/rand"
 	"encoding/base64"
 	"sync"
 	"testing"
@@ -47,6 +46,9 @@ type operator struct {
 	stop   func()
 }
 
+// probeKey is the operator's own, which outlives its restarts.
+var probeKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+
 // startOperator starts the controllers for one namespace, as access allows.
 // It is stopped at the end of the test at the latest.
 func startOperator(t *testing.T, access *rest.Config, namespace string) *operator {
@@ -85,9 +87,7 @@ func startOperatorWith(t *testing.T, access *rest.Config, namespace string, prob
 	fast := testclock.NewFakeClock(time.Now())
 	refs := references.New(mgr.GetAPIReader(), func(v []byte) string { return "digest of " + string(v) }, fast)
 	must(t, mgr.Add(refs))
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
-	signer, err := mcpprobe.NewTokenSigner(private, nil)
+	signer, err := mcpprobe.NewTokenSigner(probeKey, nil)
 	must(t, err)
 	published, err := discovery.NewDiscoveryClientForConfigAndClient(access, mgr.GetHTTPClient())
 	must(t, err)
@@ -99,7 +99,7 @@ func startOperatorWith(t *testing.T, access *rest.Config, namespace string, prob
 		Recorder:    mgr.GetEventRecorder("espalier"),
 		Resources:   resources.Options{ServerImage: "ghcr.io/espalier-dev/server:test", RunAsUser: ptr.To(resources.DefaultRunAsUser), PodSecurity: "restricted"},
 		PodSecurity: security, Prober: probes, References: refs,
-		Tokens: signer.Source, TrustedKeys: []string{base64.StdEncoding.EncodeToString(public)},
+		Tokens: signer.Source, TrustedKeys: []string{base64.StdEncoding.EncodeToString(probeKey[ed25519.SeedSize:])},
 		ClusterKeys: clusterkeys.New(published.RESTClient(), o.clock),
 	}
 	ctx, cancel := context.WithCancel(context.Background())

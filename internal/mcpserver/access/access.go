@@ -89,7 +89,7 @@ func Compile(config *serverconfig.Access) *Rules {
 
 // Private reports whether what is visible depends on the caller, so that no
 // shared cache may keep a list.
-func (r *Rules) Private() bool { return r.private }
+func (r *Rules) Private() bool { return r != nil && r.private }
 
 // matches reports whether the rule is about an entry. One that names nothing
 // is about every kind.
@@ -106,7 +106,7 @@ func globsOf(declared serverconfig.AccessRule) map[Kind][]string {
 }
 
 // None reports whether there is nothing to decide: everybody sees everything.
-func (r *Rules) None() bool { return len(r.rules) == 0 && !r.deny }
+func (r *Rules) None() bool { return r == nil || len(r.rules) == 0 && !r.deny }
 
 // View is what one caller sees, for the time of one request. It is not safe
 // for concurrent use.
