@@ -4,146 +4,27 @@
 package integration
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"github.com/google/go-cmp/cmp"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
-	"github.com/espalier-dev/espalier/internal/contract"
-	"github.com/espalier-dev/espalier/internal/mcpprobe"
-	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/prober"
-	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
 // editTime is by when an edit is told as served.
 const editTime = 5 * time.Second
 
-// fleet plays the kubelets and the servers in the pods of web: a pod loads the
-// catalog a moment after its annotation changed, and answers probes from what
-// it has loaded.
-type fleet struct {
-	*world
-	mu sync.Mutex
-	// loaded is what each pod serves, by its address.
-	loaded map[string]loaded
-	// poked is the annotation that was acted upon, by pod.
-	poked map[string]string
-}
-
-type loaded struct {
-	config *serverconfig.Config
-	digest string
-}
-
-// follow acts upon pokes until ctx ends.
-func (f *fleet) follow(ctx context.Context) {
-	for ctx.Err() == nil {
-		var list corev1.PodList
-		if err := api.Client.List(ctx, &list, client.InNamespace(f.namespace)); err != nil {
-			continue
-		}
-		for _, pod := range list.Items {
-			value := pod.Annotations[mcpv1.AnnotationCatalog]
-			f.mu.Lock()
-			_, started := f.loaded[pod.Status.PodIP]
-			due := pod.Status.PodIP != "" && (!started || f.poked[pod.Name] != value)
-			f.mu.Unlock()
-			if due {
-				f.load(ctx, &pod)
-			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(at):
-		}
-	}
-}
-
-func (f *fleet) load(ctx context.Context, pod *corev1.Pod) {
-	var cm corev1.ConfigMap
-	if err := api.Client.Get(ctx, f.key("web-mcp-catalog"), &cm); err != nil {
-		return
-	}
-	config, digest, err := serverconfig.Join(func(name string) ([]byte, error) { return []byte(cm.Data[name]), nil })
-	if err != nil {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.loaded[pod.Status.PodIP] = loaded{config, digest}
-	f.poked[pod.Name] = pod.Annotations[mcpv1.AnnotationCatalog]
-}
-
-// probe answers as the pod at the target's address would.
-func (f *fleet) probe(_ context.Context, target mcpprobe.Target) mcpprobe.Report {
-	host, _, err := net.SplitHostPort(target.DialAddress)
-	if err != nil {
-		return mcpprobe.Report{Outcome: mcpprobe.InvalidTarget}
-	}
-	f.mu.Lock()
-	pod, ok := f.loaded[host]
-	f.mu.Unlock()
-	if !ok {
-		return mcpprobe.Report{Outcome: mcpprobe.ConnectionRefused, Step: mcpprobe.StepDial}
-	}
-	r := mcpprobe.Report{
-		Pod:        &podreport.Report{Version: 1, CatalogDigest: pod.digest, CatalogState: podreport.CatalogLoaded},
-		PodOutcome: mcpprobe.Proved, Outcome: mcpprobe.Proved, Step: mcpprobe.StepReport,
-	}
-	if target.ReportOnly {
-		return r
-	}
-	zero := 0
-	r.Step, r.CatalogDigest, r.ResourceCount, r.PromptCount = mcpprobe.StepDone, pod.digest, &zero, &zero
-	r.Tools.State = mcpprobe.ToolsListed
-	for _, tool := range pod.config.Tools {
-		if digested, err := contract.Of(tool.Definition); err == nil {
-			r.Tools.Tools = append(r.Tools.Tools, mcpprobe.Tool{Name: digested.Name, Digest: digested.Digest})
-		}
-	}
-	return r
-}
-
-// serving gives the expression that each pod serves under name; empty for none.
-func (f *fleet) serving(name string) map[string]string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	out := map[string]string{}
-	for address, pod := range f.loaded {
-		out[address] = ""
-		for _, tool := range pod.config.Tools {
-			if tool.Name == name && tool.Expression != nil {
-				out[address] = tool.Expression.Text
-			}
-		}
-	}
-	return out
-}
+// quiet is how long nothing must happen to be sure of it.
+const quiet = time.Second
 
 // TestEditsWithTheProber: the controllers with the real prober. Each edit is
 // told as served soon, and never before each pod serves it; nothing rolls out.
 func TestEditsWithTheProber(t *testing.T) {
-	t.Parallel()
-	f := &fleet{world: &world{T: t, ctx: context.Background(), access: api.Operator()}, loaded: map[string]loaded{}, poked: map[string]string{}}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	must(t, api.Client.Create(f.ctx, namespace))
-	f.namespace = namespace.Name
-	ctx, cancel := context.WithCancel(f.ctx)
-	var following sync.WaitGroup
-	following.Go(func() { f.follow(ctx) })
-	t.Cleanup(func() { cancel(); following.Wait() })
-	probes := prober.New(prober.Options{Probe: f.probe})
-	f.operator = startOperatorWith(t, f.access, f.namespace, probes, probes.Wake())
-
+	f := newFleet(t)
 	twoTools(f.world)
 	f.rollOut()
 	f.becomes(map[string]string{"Ready": "True Proved", "Synced": "True Synced"})
@@ -188,5 +69,47 @@ func TestEditsWithTheProber(t *testing.T) {
 	// server and of the tool: pending, done.
 	if lines := f.writes.all()[before:]; len(lines) > 10 {
 		t.Errorf("one edit wrote %d times: %v", len(lines), lines)
+	}
+}
+
+// TestRestartWithTheProber: the operator is replaced beside healthy pods, and
+// beside one that answers nothing. It writes nothing while it finds out again.
+func TestRestartWithTheProber(t *testing.T) {
+	t.Parallel()
+	for name, frozen := range map[string]string{"healthy": "", "one is frozen": "10.0.0.2"} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			twoTools(f.world)
+			f.rollOut()
+			f.becomes(map[string]string{"Ready": "True Proved", "Synced": "True Synced"})
+			f.toolBecomes("alpha", isServed)
+			want := "True Proved"
+			if frozen != "" {
+				f.freeze(frozen)
+				want = "False Timeout"
+				f.stop() // A new prober asks at once.
+				f.startOperator()
+			}
+			f.becomesWithin(healed, map[string]string{"Ready": want})
+			settled := func() string {
+				for _, target := range f.probes.Result(f.key("web")).Targets {
+					if target.Verdict == prober.Pending {
+						return target.Name + " is not judged"
+					}
+				}
+				return ""
+			}
+			f.eventually(healed, "verdicts", settled)
+			versions := f.versions()
+			f.stop()
+			f.startOperator()
+			f.eventually(healed, "targets", func() string { return equalTo(int32(len(f.probes.Result(f.key("web")).Targets)), 3) })
+			f.eventually(healed, "verdicts after the restart", settled)
+			// The operator acts upon a verdict within milliseconds.
+			f.never(quiet, "a write", func() string { return fmt.Sprint(f.writes.all()) }, "[]")
+			if diff := cmp.Diff(versions, f.versions()); diff != "" {
+				t.Errorf("a restart changed something:\n%s", diff)
+			}
+		})
 	}
 }
