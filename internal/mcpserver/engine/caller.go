@@ -40,7 +40,7 @@ func (r *Request) Visible(ctx context.Context, e access.Entry) bool {
 // name.
 func (r *Request) Tool(ctx context.Context, name string) *registry.Tool {
 	t := r.Snapshot.Tool(name)
-	if t == nil || !r.Visible(ctx, t.Entry()) {
+	if t == nil || !r.Visible(ctx, t.AccessEntry()) {
 		return nil
 	}
 	return t
@@ -51,7 +51,7 @@ func (r *Request) visibleTools(ctx context.Context) func(*registry.Tool) bool {
 	if r.Snapshot.Access.None() {
 		return nil
 	}
-	return func(t *registry.Tool) bool { return r.Visible(ctx, t.Entry()) }
+	return func(t *registry.Tool) bool { return r.Visible(ctx, t.AccessEntry()) }
 }
 
 // admit refuses who may not send this message at all: an unknown caller where

@@ -38,8 +38,8 @@ type Tool struct {
 // Vars are the expression variables that describe the tool.
 func (t *Tool) Vars() map[string]any { return t.vars() }
 
-// Entry is the tool as access rules see it.
-func (t *Tool) Entry() access.Entry {
+// AccessEntry is the tool as access rules see it.
+func (t *Tool) AccessEntry() access.Entry {
 	return access.Entry{Kind: access.Tool, Name: t.Name, Vars: t.vars}
 }
 
