@@ -61,7 +61,7 @@ func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 	}
 	started := time.Now()
 	result, err := e.invoke(ctx, tool, c)
-	if declared := declaredError(ctx, err); declared != nil {
+	if declared := declaredError(err); declared != nil && ctx.Err() == nil {
 		e.metrics.Call(c.Tool, c.Metadata["costCategory"], outcomeDeclared, time.Since(started))
 		return r.fail(OK, &wire.Error{Code: declared.Code, Message: declared.Message, Data: declared.Data})
 	}
@@ -71,10 +71,10 @@ func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 }
 
 // declaredError gives the error of the protocol that middleware answers with,
-// nil when there is none, its code is not free, or the call was over before.
-func declaredError(ctx context.Context, err error) *call.RPCError {
+// nil when there is none or its code is not free.
+func declaredError(err error) *call.RPCError {
 	var declared *call.RPCError
-	if ctx.Err() != nil || !errors.As(err, &declared) || !declared.Allowed() {
+	if !errors.As(err, &declared) || !declared.Allowed() {
 		return nil
 	}
 	return declared
