@@ -158,10 +158,31 @@ type AccessRule struct {
 	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_.*?-]+$`
 	Tools []string `json:"tools,omitempty"`
 
+	// resources that the rule guards: globs over their URIs. Of a template it
+	// is both the text of the template and the URI that is read.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=2048
+	// +kubebuilder:validation:items:Pattern=`^\S+$`
+	Resources []string `json:"resources,omitempty"`
+
+	// prompts that the rule guards: globs over their names.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_.*?-]+$`
+	Prompts []string `json:"prompts,omitempty"`
+
 	// when is CEL over principal (kind, subject, scopes, claims) and tool
-	// (name, title, description, annotations, metadata, source). Absent keys
-	// of principal read as null. An entry for which it cannot be evaluated is
-	// hidden from that caller.
+	// (name, title, description, annotations, metadata, source), which is the
+	// entry, of any kind. Absent keys of principal read as null. An entry for
+	// which it cannot be evaluated is hidden from that caller.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096

@@ -10,7 +10,8 @@ const (
 	//
 	// True: Proved, ScaledToZero, Suspended, AuthRequired.
 	// False: the reason of the condition that stands in the way, or
-	// StartupTimedOut.
+	// StartupTimedOut, ChildExited, or UpstreamsUnavailable where all entries are gone with
+	// their upstreams.
 	// Unknown: Pending, Stale, ProbeBlocked.
 	ConditionReady = "Ready"
 
@@ -18,17 +19,18 @@ const (
 	//
 	// True: Accepted. False: InvalidFilter, InvalidAuth, InvalidAccess,
 	// InvalidLimits, InvalidExtensions, InvalidPodTemplate,
-	// PodSecurityViolation, CatalogTooLarge. On an MCPTool also NoExecutor
-	// (True), InvalidInputSchema, InvalidOutputSchema, InvalidExpression,
-	// InvalidMeta, InvalidURL, Conflict, ServerNotFound, NoServers,
-	// ServerNotFronted, Suspended, Filtered.
+	// PodSecurityViolation, CatalogTooLarge. On an MCPTool, MCPResource or
+	// MCPPrompt also NoExecutor (True), InvalidInputSchema,
+	// InvalidOutputSchema, InvalidExpression, InvalidMeta, InvalidURL,
+	// InvalidURI, Conflict, ServerNotFound, NoServers, ServerNotFronted,
+	// Suspended, Filtered.
 	ConditionAccepted = "Accepted"
 
-	// ConditionResolvedRefs: the Secrets and ConfigMaps that are named exist.
+	// ConditionResolvedRefs: the Secrets, ConfigMaps and MCPServers that are named exist.
 	//
 	// True: ResolvedRefs. False: SecretNotFound, SecretKeyNotFound,
-	// ConfigMapNotFound, ConfigMapKeyNotFound, ClusterKeysUnavailable,
-	// Forbidden. Unknown: Pending.
+	// ConfigMapNotFound, ConfigMapKeyNotFound, ServerNotFound,
+	// ClusterKeysUnavailable, Forbidden. Unknown: Pending.
 	ConditionResolvedRefs = "ResolvedRefs"
 
 	// ConditionAvailable: the pods run.
@@ -53,15 +55,19 @@ const (
 	// CatalogTooLarge, CatalogUnsupported, ListMismatch. Unknown: Pending.
 	ConditionSynced = "Synced"
 
-	// ConditionUpstreamsReady: the upstreams answer. True: NotApplicable.
+	// ConditionUpstreamsReady: the upstreams answer.
+	//
+	// True: UpstreamsReady, NotApplicable. False: UpstreamsUnavailable,
+	// ChildExited, ServerNotFound, UpstreamCycle, UpstreamAuthRequired; the
+	// message names the upstreams. Unknown: Pending, ScaledToZero, Suspended.
 	ConditionUpstreamsReady = "UpstreamsReady"
 
 	// ConditionContractMet: the tools are those of the contract. True:
 	// NotApplicable.
 	ConditionContractMet = "ContractMet"
 
-	// ConditionServed, of an MCPTool: clients of the server are answered with
-	// this version of the tool by each replica that takes traffic.
+	// ConditionServed, of an MCPTool, MCPResource or MCPPrompt: clients of the
+	// server are answered with this version by each replica that takes traffic.
 	//
 	// True: Served. False: NotAccepted, PartlyServed, ServerNotFound, NoServers,
 	// CatalogPending, and the reasons of Synced. Unknown: Pending, ScaledToZero,
@@ -176,16 +182,28 @@ const (
 	ReasonInvalidOutputSchema = "InvalidOutputSchema"
 	// ReasonInvalidExpression: an expression does not compile.
 	ReasonInvalidExpression = "InvalidExpression"
-	// ReasonInvalidMeta: meta is not an object, or uses a reserved key.
+	// ReasonInvalidMeta: meta is not an object, or is larger than 64 KiB.
 	ReasonInvalidMeta = "InvalidMeta"
 	// ReasonInvalidURL: a URL cannot be used.
 	ReasonInvalidURL = "InvalidURL"
+	// ReasonInvalidURI: a resource's URI or URI template cannot be used.
+	ReasonInvalidURI = "InvalidURI"
 	// ReasonConflict: another entry of that name wins.
 	ReasonConflict = "Conflict"
 	// ReasonServerNotFound: the MCPServer does not exist.
 	ReasonServerNotFound = "ServerNotFound"
-	// ReasonServerNotFronted: the MCPServer is of a type that serves no MCPTools.
+	// ReasonServerNotFronted: the MCPServer is of a type that serves none of these.
 	ReasonServerNotFronted = "ServerNotFronted"
+	// ReasonChildExited: the child process of a server of type Stdio does not run, or does not answer.
+	ReasonChildExited = "ChildExited"
+	// ReasonUpstreamsReady: all upstreams answer.
+	ReasonUpstreamsReady = "UpstreamsReady"
+	// ReasonUpstreamsUnavailable: upstreams do not answer; as a reason of Ready: with them all entries are gone.
+	ReasonUpstreamsUnavailable = "UpstreamsUnavailable"
+	// ReasonUpstreamCycle: following serverRef leads back to the server.
+	ReasonUpstreamCycle = "UpstreamCycle"
+	// ReasonUpstreamAuthRequired: the upstream wants a credential that nobody gave.
+	ReasonUpstreamAuthRequired = "UpstreamAuthRequired"
 	// ReasonFiltered: include, exclude or filter of the server leave the tool out.
 	ReasonFiltered = "Filtered"
 	// ReasonNotAccepted: the server did not accept the tool.

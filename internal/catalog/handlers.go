@@ -127,17 +127,9 @@ func checkHTTP(tool *mcpv1.MCPTool) Verdict {
 	if h == nil {
 		return Verdict{Accepted: true}
 	}
-	template, err := urltemplate.Parse(h.URL)
-	if err != nil {
-		return refused(mcpv1.ReasonInvalidURL, "spec.http.url: %v. Escape what is not a placeholder.", err)
-	}
-	placeholders := template.Placeholders()
-	given := map[string]bool{}
-	for _, p := range h.Path {
-		if !placeholders[p.Name] {
-			return refused(mcpv1.ReasonInvalidURL, "spec.http.path names %q, which is no placeholder of spec.http.url.", p.Name)
-		}
-		given[p.Name] = true
+	unfilled, v := unfilledPlaceholders(h.URL, h.Path)
+	if !v.Accepted {
+		return v
 	}
 	in := anyObject
 	if !empty(tool.Spec.InputSchema) {
@@ -148,15 +140,30 @@ func checkHTTP(tool *mcpv1.MCPTool) Verdict {
 	if err != nil {
 		return refused(mcpv1.ReasonInvalidInputSchema, "spec.inputSchema: %v.", err)
 	}
-	for _, name := range sortedNames(placeholders) {
-		if !given[name] && !input.Expects(name) {
+	for _, name := range unfilled {
+		if !input.Expects(name) {
 			return refused(mcpv1.ReasonInvalidURL, "spec.http.url has the placeholder {%s}, which is no property of spec.inputSchema. Declare it, or give it a value by spec.http.path.", name)
 		}
 	}
 	return Verdict{Accepted: true}
 }
 
-func sortedNames(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }
+// unfilledPlaceholders gives, sorted, the placeholders of a URL that path
+// gives no value, or a refusal when URL or path is wrong by itself.
+func unfilledPlaceholders(rawURL string, path []mcpv1.Parameter) ([]string, Verdict) {
+	template, err := urltemplate.Parse(rawURL)
+	if err != nil {
+		return nil, refused(mcpv1.ReasonInvalidURL, "spec.http.url: %v. Escape what is not a placeholder.", err)
+	}
+	open := template.Placeholders()
+	for _, p := range path {
+		if !open[p.Name] {
+			return nil, refused(mcpv1.ReasonInvalidURL, "spec.http.path names %q, which is no placeholder of spec.http.url.", p.Name)
+		}
+		delete(open, p.Name)
+	}
+	return slices.Sorted(maps.Keys(open)), Verdict{Accepted: true}
+}
 
 // located is an expression and where it stands.
 type located struct {
@@ -166,14 +173,18 @@ type located struct {
 	want  expression.Kind
 }
 
-func checkExpressions(tool *mcpv1.MCPTool) Verdict {
+func toolExpressions(tool *mcpv1.MCPTool) []located {
 	var all []located
 	if h := tool.Spec.HTTP; h != nil {
 		all = slices.Concat(headerExpressions(h.Headers), parameterExpressions("spec.http.path", h.Path, expression.Scalar),
 			parameterExpressions("spec.http.query", h.Query, expression.ScalarOrList), bodyExpression(h.Body),
 			resultExpressions("spec.http.result", expression.Response, h.Result))
 	}
-	all = append(all, resultExpressions("spec.expression", expression.Call, tool.Spec.Expression)...)
+	return append(all, resultExpressions("spec.expression", expression.Call, tool.Spec.Expression)...)
+}
+
+// checkExpressions compiles all that are there.
+func checkExpressions(all []located) Verdict {
 	for _, e := range all {
 		if e.src == "" {
 			continue
@@ -218,13 +229,17 @@ func resultExpressions(where string, scope expression.Scope, r *mcpv1.Result) []
 		{where + ".isError", scope, r.IsError, expression.Bool},
 	}
 	for _, c := range r.Content {
-		want := expression.StringOrBytes
-		if c.Type == mcpv1.ContentText || c.Type == mcpv1.ContentResourceLink {
-			want = expression.String
-		}
-		out = append(out, located{where + ".content", scope, c.Expression, want})
+		out = append(out, located{where + ".content", scope, c.Expression, contentKind(c.Type)})
 	}
 	return out
+}
+
+// contentKind is what the expression of a content block gives.
+func contentKind(t mcpv1.ContentType) expression.Kind {
+	if t == mcpv1.ContentText || t == mcpv1.ContentResourceLink {
+		return expression.String
+	}
+	return expression.StringOrBytes
 }
 
 func filterVars(raw json.RawMessage, tool *mcpv1.MCPTool) map[string]any {

@@ -94,7 +94,7 @@ func (c *Catalog) access(spec *mcpv1.MCPServerSpec) *serverconfig.Access {
 		if _, err := expression.Compile(expression.Access, rule.When, expression.Bool); err != nil {
 			c.object(mcpv1.ReasonInvalidAccess, "spec.access[%d].when: %v. What the rule matches is hidden from everybody until it compiles.", i, err)
 		}
-		out.Rules = append(out.Rules, serverconfig.AccessRule{Tools: rule.Tools, When: rule.When})
+		out.Rules = append(out.Rules, serverconfig.AccessRule{Tools: rule.Tools, Resources: rule.Resources, Prompts: rule.Prompts, When: rule.When})
 	}
 	return out
 }

@@ -74,7 +74,11 @@ const (
 
 	NotificationInitialized  = "notifications/initialized" // legacy only
 	NotificationCancelled    = "notifications/cancelled"
+	NotificationProgress     = "notifications/progress"
 	NotificationToolsChanged = "notifications/tools/list_changed"
+	NotificationResources    = "notifications/resources/list_changed"
+	NotificationPrompts      = "notifications/prompts/list_changed"
+	NotificationUpdated      = "notifications/resources/updated"
 	NotificationAcknowledged = "notifications/subscriptions/acknowledged" // modern only
 )
 
@@ -97,6 +101,8 @@ const (
 	// MetaCatalogDigest is Espalier's own: the digest of the catalog that an
 	// answer of discover or initialize was made from.
 	MetaCatalogDigest = "mcp.espalier.dev/catalog-digest"
+	// MetaHops is Espalier's own: through how many shared servers a call came.
+	MetaHops = "mcp.espalier.dev/hops"
 	// MetaReason is Espalier's own: why a call has an isError result, as a
 	// word in CamelCase, where the server (not the tool) says so.
 	MetaReason = "mcp.espalier.dev/reason"
@@ -109,6 +115,10 @@ const (
 	CodeMethodNotFound = -32601
 	CodeInvalidParams  = -32602
 	CodeInternalError  = -32603
+
+	// CodeResourceNotFound is for legacy clients only; the modern revision has
+	// CodeInvalidParams.
+	CodeResourceNotFound = -32002
 
 	CodeHeaderMismatch                  = -32020 // HTTP 400
 	CodeMissingRequiredClientCapability = -32021 // HTTP 400

@@ -52,6 +52,8 @@ type Report struct {
 
 	// Tools tells an unknown list from one not declared and from an empty one.
 	Tools ToolList
+	// Resources, Templates and Prompts, as far as they are known.
+	Resources, Templates, Prompts EntryList
 	// ResourceCount and PromptCount are nil when unknown, 0 when not declared.
 	ResourceCount *int
 	PromptCount   *int
@@ -81,8 +83,8 @@ type Report struct {
 	// Steps that were taken, in order, with their durations.
 	Steps []StepTiming
 
-	// Diagnostics are for the eyes of a person who ran `kubectl mcp probe`
-	// only. They never enter a status, an event, a log or a metric.
+	// Diagnostics are for the eyes of a person who probed by hand only. They
+	// never enter a status, an event, a log or a metric.
 	Diagnostics Diagnostics
 }
 

@@ -202,7 +202,7 @@ func TestListen(t *testing.T) {
 	stream, deaf := listening.events, f.listen(`2`, `{}`).events
 	first := next(t, stream)
 	params, _ := first["params"].(map[string]any)
-	if got := fmt.Sprint(params["notifications"]); first["method"] != mcp.NotificationAcknowledged || got != "map[toolsListChanged:true]" || subscription(first) != "sub" {
+	if got := fmt.Sprint(params["notifications"]); first["method"] != mcp.NotificationAcknowledged || got != "map[promptsListChanged:true toolsListChanged:true]" || subscription(first) != "sub" {
 		t.Errorf("acknowledged by %v", first)
 	}
 	if first := next(t, deaf); subscription(first) != 2.0 {
@@ -397,9 +397,12 @@ func TestCatalogStates(t *testing.T) {
 	f.mount(map[string][]byte{})
 	state(podreport.CatalogMissing)
 	f.reload(config(tool("a", nil), tool("d", nil)))
-	if got := f.server.Report(); got.CatalogState != podreport.CatalogLoaded || got.Missing != nil {
-		t.Errorf("got %+v", got)
-	}
+	// The state is told when the swap is done, a moment after the new catalog
+	// answers.
+	f.until("loaded again", func() bool {
+		got := f.server.Report()
+		return got.CatalogState == podreport.CatalogLoaded && got.Missing == nil
+	})
 }
 
 func TestDrain(t *testing.T) {

@@ -4,60 +4,18 @@
 package mcpserver
 
 import (
-	"context"
-	"maps"
 	"path"
 	"slices"
-	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/admin"
 	"github.com/espalier-dev/espalier/internal/mcpserver/auth"
 	"github.com/espalier-dev/espalier/internal/mcpserver/handlers"
-	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
 var _ admin.Source = (*Server)(nil)
-
-// load puts a new catalog in place.
-func (s *Server) load(ctx context.Context, config *serverconfig.Config, digest string) {
-	started := time.Now()
-	previous := s.registry.Snapshot()
-	if len(s.options.Extensions) > 0 {
-		own := *config
-		own.Extensions = slices.Concat(config.Extensions, s.options.Extensions)
-		config = &own
-	}
-	next := registry.Build(config, digest, s.factory.Make, previous)
-	next.Access.OnFailure = s.engine.OnAccessFailure
-	next.Auth = s.auth.Build(config)
-	s.noteHidden(next.Hidden)
-	for _, name := range slices.Sorted(maps.Keys(next.Rejected)) {
-		s.log.Warn("Tool is not served", "tool", name, "why", next.Rejected[name])
-	}
-	s.credentials.Keep(files(config))
-	listChanged, stuck := s.registry.Swap(ctx, next)
-	if listChanged {
-		s.metrics.ListChanged.Inc()
-	}
-	s.metrics.Catalog(digest, len(next.Tools()), len(next.NotServed), time.Now())
-	s.log.Info("Catalog loaded", "digest", digest, "tools", len(next.Tools()), "notServed", len(next.NotServed),
-		"listChanged", listChanged, "stuckCalls", stuck, "took", time.Since(started).String())
-}
-
-// noteHidden logs which extensions are hidden, once per new state.
-func (s *Server) noteHidden(hidden []string) {
-	if slices.Equal(s.hidden, hidden) {
-		return
-	}
-	s.hidden = hidden
-	if len(hidden) == 0 {
-		s.log.Info("No extension is hidden any more")
-		return
-	}
-	s.log.Warn("Extensions are hidden: they are declared twice and differently, or are no object", "extensions", hidden)
-}
 
 // files gives the credential files that a catalog names, sorted.
 func files(config *serverconfig.Config) []string {
@@ -71,6 +29,14 @@ func files(config *serverconfig.Config) []string {
 	}
 	for i := range config.Tools {
 		all = append(all, handlers.Files(&config.Tools[i])...)
+	}
+	for _, list := range [][]serverconfig.Resource{config.Resources, config.Templates} {
+		for i := range list {
+			all = append(all, handlers.ResourceFiles(&list[i])...)
+		}
+	}
+	for i := range config.Upstreams {
+		all = append(all, upstream.Files(&config.Upstreams[i])...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -89,6 +55,8 @@ func (s *Server) Report() podreport.Report {
 	}
 	report.CatalogDigest = snapshot.Digest
 	report.NotServed = slices.Clone(snapshot.NotServed)
+	report.Flagged = slices.Clone(snapshot.Flagged)
+	report.Upstreams = s.upstreams.Report(snapshot.Sources)
 	for _, path := range files(snapshot.Config) {
 		report.Credentials = append(report.Credentials, s.credentials.Status(path))
 	}
@@ -118,6 +86,15 @@ func (s *Server) Trust() []serverconfig.ProbeTrust {
 	return trust
 }
 
+// Components implements admin.Source.
+func (s *Server) Components() []admin.Component {
+	var out []admin.Component
+	for _, u := range s.upstreams.Report(nil) {
+		out = append(out, admin.Component{Name: "upstream/" + u.Name, State: string(u.State), Reason: u.Reason})
+	}
+	return out
+}
+
 // Ready implements admin.Source.
 func (s *Server) Ready() (bool, string) {
 	switch {
@@ -125,6 +102,8 @@ func (s *Server) Ready() (bool, string) {
 		return false, "Draining"
 	case s.registry.Snapshot() == nil:
 		return false, "NoCatalog"
+	case !s.upstreams.Settled():
+		return false, "UpstreamsPending"
 	}
 	return true, ""
 }

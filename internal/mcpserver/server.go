@@ -1,8 +1,8 @@
 // Copyright 2026 The Espalier Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mcpserver is the shared server: it serves the tools of one catalog
-// over MCP, in both eras of the protocol, and reports on itself. It knows
+// Package mcpserver is the shared server: it serves the tools,
+// resources and prompts of one catalog over MCP, in both eras of the protocol, and reports on itself. It knows
 // nothing of Kubernetes but that its catalog and credentials are mounted.
 package mcpserver
 
@@ -30,6 +30,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/streamhttp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/process"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -56,6 +58,10 @@ type Options struct {
 	Extensions []serverconfig.Extension
 	// Middleware wraps calls, inside of the limits, the first outermost.
 	Middleware []call.Middleware
+	// Reap takes in the processes that children leave behind.
+	Reap bool
+	// Upstreams is the timing of upstreams; the default when zero.
+	Upstreams upstream.Timing
 }
 
 // Server is one server. It is started and stopped once.
@@ -71,6 +77,8 @@ type Server struct {
 	gate        *httpgate.Gate
 	hidden      []string // extensions, as they were logged last
 	watcher     *catalogfile.Watcher
+	upstreams   *upstream.Manager
+	loader      loader
 	transports  []transport.Transport
 
 	main, internal           *http.Server
@@ -96,6 +104,13 @@ func New(options Options) *Server {
 	s.factory = handlers.NewFactory(s.credentials, "espalier/"+options.Version)
 	s.auth = auth.NewKeeper(auth.Options{KeysDir: options.APIKeysDir, Client: s.factory.Client, Log: s.log})
 	s.gate = httpgate.New(s.metrics)
+	s.loader.changed = make(chan struct{}, 1)
+	s.upstreams = upstream.New(upstream.Options{
+		Client: s.factory.Client, Credentials: s.credentials, Changed: s.loader.wake,
+		Version: options.Version, Log: s.log, Timing: options.Upstreams,
+	})
+	s.factory.Upstreams = s.upstreams.Handler
+	s.metrics.Register(s.upstreams.Collectors()...)
 	s.engine = engine.New(s.registry, s.metrics, s.log, options.Middleware...)
 	s.watcher = catalogfile.New(options.CatalogDir, s.log, s.load, func(state podreport.CatalogState) { s.metrics.Reload(string(state)) })
 	s.transports = append([]transport.Transport{streamhttp.New(s.metrics, s.log)}, options.Transports...)
@@ -131,6 +146,11 @@ func (s *Server) Start() error {
 	s.main = s.newHTTP(base, http.HandlerFunc(s.route))
 	s.internal = s.newHTTP(base, admin.Handler(s, s.metrics.Handler()))
 	s.background.Go(func() { s.watcher.Run(watch) })
+	s.background.Go(func() { s.recompose(watch) })
+	s.background.Go(func() { s.watchSources(watch) })
+	if s.options.Reap {
+		s.background.Go(func() { process.Reap(base) })
+	}
 	s.serve(s.main, s.mainListen)
 	s.serve(s.internal, s.adminListen)
 	return nil
@@ -236,6 +256,7 @@ func (s *Server) drain(ctx context.Context) error {
 	}
 	_ = s.main.Close()
 	_ = s.internal.Close()
+	s.upstreams.Close()
 	s.background.Wait()
 	s.auth.Close()
 	s.factory.Close()

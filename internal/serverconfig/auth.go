@@ -55,10 +55,13 @@ type Access struct {
 
 // AccessRule guards the entries that it matches: When must be true.
 type AccessRule struct {
-	// Tools are globs over names. A rule that names nothing matches every
-	// entry of every kind.
-	Tools []string `json:"tools,omitempty"`
-	// When is CEL over principal and tool.
+	// Tools and Prompts are globs over names, Resources over URIs and the text
+	// of templates. A rule that names nothing matches every entry of every
+	// kind.
+	Tools     []string `json:"tools,omitempty"`
+	Resources []string `json:"resources,omitempty"`
+	Prompts   []string `json:"prompts,omitempty"`
+	// When is CEL over principal and tool, which is the entry of any kind.
 	When string `json:"when"`
 }
 

@@ -73,9 +73,25 @@ var patterns = map[string]examples{
 		good: []string{`data`, `"0"`, `a-b`},
 		bad:  []string{`-a`, `a-`, `A`, `a.b`},
 	},
+	`^/`: {
+		good: []string{`/`, `/a b`},
+		bad:  []string{`a`, `" /a"`},
+	},
+	`^[A-Za-z0-9_.-]+$`: {
+		good: []string{`orders_`, `service_1`, `a.B-1`, `a-b.c`},
+		bad:  []string{`"a b"`, `a/`, `a/b`, `a*`, `ä`},
+	},
 	`^[A-Za-z0-9_.-]{1,128}$`: {
 		good: []string{`get_forecast`, `A.b-C`, `"1"`},
 		bad:  []string{`"a b"`, `a/b`, `ä`, `"a*"`},
+	},
+	`^[A-Za-z0-9_]+$`: {
+		good: []string{`service_1`, `"1"`},
+		bad:  []string{`a-b`, `a.b`, `"a b"`, `ä`},
+	},
+	`^[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+(; ?[A-Za-z0-9-]+=[A-Za-z0-9._-]+)*$`: {
+		good: []string{`text/markdown`, `text/plain; charset=utf-8`, `application/vnd.api+json`, `text/x; a=1; b=2`},
+		bad:  []string{`json`, `text/`, `"text/plain\r\nX: y"`, `"text/plain; x"`},
 	},
 	`^(https://|data:image/)`: {
 		good: []string{`https://example.com/i.png`, `"data:image/png;base64,AA=="`},
@@ -100,12 +116,21 @@ var rules = map[string]examples{
 		bad: []string{`{type: Container}`, `{type: Tools, container: {image: a}}`, `{container: {image: a}}`,
 			`{type: External, external: {url: "http://a"}, container: {image: a}}`},
 	},
+	"stdio is for type Stdio, and needed there": {
+		good: []string{`{type: Stdio, stdio: {image: a, command: [b]}}`},
+		bad: []string{`{type: Stdio}`, `{stdio: {image: a, command: [b]}}`,
+			`{type: Container, container: {image: a}, stdio: {image: a, command: [b]}}`},
+	},
+	"the first word of command names a program": {
+		good: []string{`[a, ""]`},
+		bad:  []string{`[""]`, `["", a]`},
+	},
 	"external is for type External, and needed there": {
 		good: []string{`{type: External, external: {url: "http://a"}}`},
 		bad: []string{`{type: External}`, `{external: {url: "http://a"}}`,
 			`{type: Container, container: {image: a}, external: {url: "http://a"}}`},
 	},
-	"tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools: Espalier does not stand in front of a Container or an External server": {
+	"tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools or Stdio: Espalier does not stand in front of a Container or an External server": {
 		good: []string{`{tools: {max: 1}, limits: {streams: 1}, cacheSeconds: 1, cors: {allowedOrigins: ["http://a"]}, publicURL: "http://a", serverInfo: {name: a}}`},
 		bad: []string{
 			`{type: Container, container: {image: a}, tools: {max: 1}}`,
@@ -116,8 +141,8 @@ var rules = map[string]examples{
 			`{type: External, external: {url: "http://a"}, serverInfo: {name: a}}`,
 		},
 	},
-	"transports is for type Tools: a Container has container.path, an External server has external.url": {
-		good: []string{`{transports: [{type: StreamableHTTP}]}`},
+	"transports is for types Tools and Stdio: a Container has container.path, an External server has external.url": {
+		good: []string{`{transports: [{type: StreamableHTTP}]}`, `{type: Stdio, stdio: {image: a, command: [b]}, transports: [{type: StreamableHTTP}]}`},
 		bad: []string{`{type: Container, container: {image: a}, transports: [{type: StreamableHTTP}]}`,
 			`{type: External, external: {url: "http://a"}, transports: [{type: StreamableHTTP}]}`},
 	},
@@ -148,7 +173,7 @@ var rules = map[string]examples{
 		good: []string{`{timeoutSeconds: 30}`, `{intervalSeconds: 10}`, `{timeoutSeconds: 5, intervalSeconds: 5}`},
 		bad:  []string{`{timeoutSeconds: 31}`, `{intervalSeconds: 9}`, `{timeoutSeconds: 6, intervalSeconds: 5}`},
 	},
-	"auth, access, accessDefault and extensions need type Tools: a Container or an External server decides by itself who may call it": {
+	"auth, access, accessDefault and extensions need type Tools or Stdio: a Container or an External server decides by itself who may call it": {
 		good: []string{`{auth: {apiKeys: {secretRef: {name: a}}}, access: [{when: "true"}], accessDefault: Deny, extensions: {}}`},
 		bad: []string{
 			`{type: Container, container: {image: a}, auth: {apiKeys: {secretRef: {name: a}}}}`,
@@ -174,6 +199,32 @@ var rules = map[string]examples{
 	"a rule without requestsPerSecond and budget limits nothing: set one": {
 		good: []string{`{requestsPerSecond: 1}`, `{budget: {calls: 1, windowSeconds: 1}}`},
 		bad:  []string{`{}`, `{tools: ["*"], when: "true"}`},
+	},
+
+	"upstreams needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server": {
+		good: []string{`{upstreams: [{name: a, url: "http://a"}]}`},
+		bad: []string{`{type: Container, container: {image: a}, upstreams: [{name: a, url: "http://a"}]}`,
+			`{type: External, external: {url: "http://a"}, upstreams: [{name: a, serverRef: {name: b}}]}`},
+	},
+	"set exactly one of serverRef and url": {
+		good: []string{`{name: a, url: "http://a"}`, `{name: a, serverRef: {name: b}}`},
+		bad:  []string{`{name: a}`, `{name: a, url: "http://a", serverRef: {name: b}}`},
+	},
+	"headers and tls need url: a serverRef inherits those of the MCPServer it names": {
+		good: []string{`{name: a, url: "http://a", headers: [{name: A, value: b}], tls: {serverName: a}}`},
+		bad:  []string{`{name: a, serverRef: {name: b}, headers: [{name: A, value: b}]}`, `{name: a, serverRef: {name: b}, tls: {serverName: a}}`},
+	},
+	"headers of an upstream cannot use expression, since its connection is shared by all callers: use value, secretKeyRef or configMapKeyRef": {
+		good: []string{`{name: a, url: "http://a", headers: [{name: A, value: b}]}`},
+		bad:  []string{`{name: a, url: "http://a", headers: [{name: A, expression: "'b'"}]}`},
+	},
+	"a reference stays in its own namespace: leave out namespace, or use url": {
+		good: []string{`{name: a}`},
+		bad:  []string{`{name: a, namespace: b}`},
+	},
+	"an override changes something: set rename, title, description, annotations or metadata": {
+		good: []string{`{name: a, rename: b}`, `{name: a, title: b}`, `{name: a, description: b}`, `{name: a, annotations: {readOnlyHint: true}}`, `{name: a, metadata: {a: b}}`},
+		bad:  []string{`{name: a}`},
 	},
 	"burst needs requestsPerSecond": {
 		good: []string{`{requestsPerSecond: 1, burst: 1}`, `{requestsPerSecond: 1}`},
@@ -209,7 +260,7 @@ var rules = map[string]examples{
 		good: []string{`{name: a, key: b}`},
 		bad:  []string{`{name: a, key: b, namespace: c}`},
 	},
-	"a tool is served in its own namespace only: leave out namespace": {
+	"tools, resources and prompts are served in their own namespace only: leave out namespace": {
 		good: []string{`{name: a}`},
 		bad:  []string{`{name: a, namespace: b}`},
 	},
@@ -306,6 +357,70 @@ var rules = map[string]examples{
 		good: []string{`{method: POST, url: "http://a", body: {expression: args}}`, `{method: PUT, url: "http://a", body: {expression: args}}`,
 			`{method: PATCH, url: "http://a", body: {expression: args}}`, `{method: DELETE, url: "http://a", body: {expression: args}}`},
 		bad: []string{`{method: GET, url: "http://a", body: {expression: args}}`, `{method: HEAD, url: "http://a", body: {expression: args}}`},
+	},
+
+	// MCPResource.
+	"set exactly one of serverRefs and serverSelector: it says which MCPServers of this namespace serve the resource": {
+		good: []string{`{serverRefs: [{name: a}], uri: "a:b", text: a}`, `{serverSelector: {matchLabels: {a: b}}, uri: "a:b", text: a}`},
+		bad:  []string{`{uri: "a:b", text: a}`, `{serverRefs: [{name: a}], serverSelector: {matchLabels: {a: b}}, uri: "a:b", text: a}`},
+	},
+	"set exactly one of uri (one resource) and uriTemplate (one for each value of its variables)": {
+		good: []string{`{serverRefs: [{name: a}], uri: "a:b", text: a}`, `{serverRefs: [{name: a}], uriTemplate: "a:b/{c}", text: a}`},
+		bad:  []string{`{serverRefs: [{name: a}], text: a}`, `{serverRefs: [{name: a}], uri: "a:b", uriTemplate: "a:b/{c}", text: a}`},
+	},
+	"set exactly one of text, blob, configMapKeyRef, secretKeyRef, expression and http: it says where the content comes from": {
+		good: []string{`{serverRefs: [{name: a}], uri: "a:b", text: ""}`, `{serverRefs: [{name: a}], uri: "a:b", blob: aaaa}`,
+			`{serverRefs: [{name: a}], uri: "a:b", configMapKeyRef: {name: a, key: b}}`, `{serverRefs: [{name: a}], uri: "a:b", secretKeyRef: {name: a, key: b}}`,
+			`{serverRefs: [{name: a}], uri: "a:b", expression: {text: "''"}}`, `{serverRefs: [{name: a}], uri: "a:b", http: {url: "http://a"}}`},
+		bad: []string{`{serverRefs: [{name: a}], uri: "a:b"}`, `{serverRefs: [{name: a}], uri: "a:b", text: a, blob: aaaa}`,
+			`{serverRefs: [{name: a}], uri: "a:b", secretKeyRef: {name: a, key: b}, configMapKeyRef: {name: a, key: b}}`,
+			`{serverRefs: [{name: a}], uri: "a:b", text: a, http: {url: "http://a"}}`, `{serverRefs: [{name: a}], uri: "a:b", text: a, expression: {text: "''"}}`},
+	},
+	"variables are those of uriTemplate: a uri has none": {
+		good: []string{`{serverRefs: [{name: a}], uriTemplate: "a:b/{c}", text: a, variables: [{name: c, completions: [x]}]}`},
+		bad:  []string{`{serverRefs: [{name: a}], uri: "a:b", text: a, variables: [{name: c, completions: [x]}]}`},
+	},
+	"a URI begins with a scheme, as in docs://runbooks/checkout, and has no spaces or braces": {
+		good: []string{`docs://a/b`, `"urn:x:y"`, `"a+b.c-d:e"`, `https://example.com/?a=b#c`},
+		bad:  []string{`docs`, `//a/b`, `"1a:b"`, `"a:b c"`, `"a:b{c}"`, `"a:b\n"`, `"a: "`},
+	},
+	"a URI template begins with a literal scheme, has no spaces, and at least one variable, as in docs://runbooks/{service}": {
+		good: []string{`docs://{a}`, `"urn:x:{y}"`, `docs://a{?b,c}`},
+		bad:  []string{`docs://abc`, `"{a}://bc"`, `"docs://{a} b"`, `/abc/{a}`},
+	},
+	"set exactly one of text and blob": {
+		good: []string{`{text: "''"}`, `{blob: "b''"}`},
+		bad:  []string{`{}`, `{text: "''", blob: "b''"}`},
+	},
+
+	// MCPPrompt.
+	"the prompt's name on the wire has at most 128 characters: set spec.name": {
+		good: []string{`{metadata: {name: ` + x(129) + `}, spec: {name: a}}`, `{metadata: {name: ` + x(128) + `}, spec: {name: null}}`},
+		bad:  []string{`{metadata: {name: ` + x(129) + `}, spec: {name: null}}`},
+	},
+	"set exactly one of serverRefs and serverSelector: it says which MCPServers of this namespace serve the prompt": {
+		good: []string{`{serverRefs: [{name: a}], messages: [{role: User, content: {type: Text, text: a}}]}`,
+			`{serverSelector: {matchLabels: {a: b}}, messages: [{role: User, content: {type: Text, text: a}}]}`},
+		bad: []string{`{messages: [{role: User, content: {type: Text, text: a}}]}`,
+			`{serverRefs: [{name: a}], serverSelector: {matchLabels: {a: b}}, messages: [{role: User, content: {type: Text, text: a}}]}`},
+	},
+	"set exactly one of text, blob and expression; an EmbeddedResource without them is the resource that the server itself has at uri": {
+		good: []string{`{type: Text, text: a}`, `{type: Text, expression: "'a'"}`, `{type: EmbeddedResource, uri: "a:b"}`, `{type: EmbeddedResource, uri: "a:b", blob: aaaa}`},
+		bad: []string{`{type: Text}`, `{type: Text, text: a, expression: "'a'"}`, `{type: Image, mimeType: image/png}`, `{type: ResourceLink, uri: "a:b"}`,
+			`{type: EmbeddedResource, uri: "a:b", text: a, blob: aaaa}`},
+	},
+	"text is for Text, EmbeddedResource and ResourceLink": {
+		good: []string{`{type: Text, text: a}`, `{type: EmbeddedResource, uri: "a:b", text: a}`, `{type: ResourceLink, uri: "a:b", text: a}`},
+		bad:  []string{`{type: Image, mimeType: image/png, text: a}`, `{type: Audio, mimeType: audio/wav, text: a}`},
+	},
+	"blob is for Image, Audio and EmbeddedResource": {
+		good: []string{`{type: Image, mimeType: image/png, blob: aaaa}`, `{type: Audio, mimeType: audio/wav, blob: aaaa}`, `{type: EmbeddedResource, uri: "a:b", blob: aaaa}`},
+		bad:  []string{`{type: Text, blob: aaaa}`, `{type: ResourceLink, uri: "a:b", blob: aaaa}`},
+	},
+	"EmbeddedResource and ResourceLink need exactly one of uri and uriExpression, which no other type has": {
+		good: []string{`{type: EmbeddedResource, uri: "a:b"}`, `{type: EmbeddedResource, uriExpression: "'a:b'"}`, `{type: ResourceLink, uriExpression: "'a:b'", text: a}`},
+		bad: []string{`{type: EmbeddedResource}`, `{type: EmbeddedResource, uri: "a:b", uriExpression: "'a:b'"}`, `{type: ResourceLink, text: a}`,
+			`{type: Text, text: a, uri: "a:b"}`, `{type: Text, text: a, uriExpression: "'a:b'"}`},
 	},
 
 	// Result.

@@ -12,6 +12,7 @@ package access
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/expression"
@@ -23,14 +24,21 @@ import (
 // Kind of an entry.
 type Kind string
 
-// Tool is a tool, named by its name on the wire.
-const Tool Kind = "tool"
+// Kinds of entries. Tools and prompts are named by their name on the wire,
+// resources by their URI, templates of resources by their text.
+const (
+	Tool     Kind = "tool"
+	Resource Kind = "resource"
+	Prompt   Kind = "prompt"
+)
 
 // Entry is what a rule is asked about.
 type Entry struct {
 	Kind Kind
-	// Name on the wire; of a resource its URI.
 	Name string
+	// Also is by what else rules know it: the URI that is read through a
+	// template, as it is written and as it is meant.
+	Also []string
 	// Vars gives the expression variables that describe it, beside principal.
 	// It is called only when a rule reads one of them; nil is none.
 	Vars func() map[string]any
@@ -94,13 +102,19 @@ func (r *Rules) Private() bool { return r != nil && r.private }
 // matches reports whether the rule is about an entry. One that names nothing
 // is about every kind.
 func (r *rule) matches(e Entry) bool {
-	return len(r.globs) == 0 || glob.Any(r.globs[e.Kind], e.Name)
+	if len(r.globs) == 0 {
+		return true
+	}
+	globs := r.globs[e.Kind]
+	return glob.Any(globs, e.Name) || slices.ContainsFunc(e.Also, func(name string) bool { return glob.Any(globs, name) })
 }
 
 func globsOf(declared serverconfig.AccessRule) map[Kind][]string {
 	globs := map[Kind][]string{}
-	if len(declared.Tools) > 0 {
-		globs[Tool] = declared.Tools
+	for kind, names := range map[Kind][]string{Tool: declared.Tools, Resource: declared.Resources, Prompt: declared.Prompts} {
+		if len(names) > 0 {
+			globs[kind] = names
+		}
 	}
 	return globs
 }

@@ -1,8 +1,9 @@
 // Copyright 2026 The Espalier Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package call holds what a tool's call is made of, for handlers, middleware
-// and the engine alike. It knows no transport and no catalog.
+// Package call holds what a call is made of (of a tool, the reading of a
+// resource, the getting of a prompt), for handlers, middleware and the engine
+// alike. It knows no transport and no catalog.
 package call
 
 import (
@@ -12,12 +13,33 @@ import (
 	"fmt"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
+	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
-// Call is one call of one tool.
+// Kind is what is called.
+type Kind int
+
+// Kinds of calls.
+const (
+	// Tool: tools/call.
+	Tool Kind = iota
+	// Resource: resources/read.
+	Resource
+	// Prompt: prompts/get.
+	Prompt
+)
+
+// String is the kind as it stands in metrics and logs.
+func (k Kind) String() string { return [...]string{"tool", "resource", "prompt"}[k] }
+
+// Call is one call of one entry.
 type Call struct {
-	// Tool is the name on the wire.
+	Kind Kind
+	// Tool is the entry's identity on the wire: the name of a tool or prompt,
+	// the URI or the URI template of a resource.
 	Tool string
+	// URI that was asked for, of a Resource.
+	URI string
 	// Args are the validated arguments, never nil. Handlers must not change
 	// them.
 	Args map[string]any
@@ -28,10 +50,28 @@ type Call struct {
 	Metadata map[string]string
 	// Caller makes the call; never nil.
 	Caller *principal.Principal
-	// Entry gives the expression variables that describe the tool; nil is none.
+	// Entry gives the expression variables that describe the entry; nil is none.
 	Entry func() map[string]any
 	// MaxBytes bounds every hop that the call makes.
 	MaxBytes int64
+	// Read reads a resource of this server for the same caller; of a Prompt.
+	Read func(ctx context.Context, uri string) (*Result, error)
+	// Meta are the members of the request's _meta that are the caller's own,
+	// raw and without braces; of a Tool. It is valid as long as RawArgs is.
+	Meta []byte
+	// Hops is through how many shared servers the call came; of a Tool.
+	Hops int
+	// Progress tells the caller of progress: params of the notification, but
+	// for the token. It is nil when the caller asked for none, may be called
+	// by several goroutines, and by none after the handler returned.
+	Progress func(params wire.Object)
+	// Client is who calls; nil where nothing can be asked of it or told it
+	// before the answer.
+	Client Client
+	// Responses is the raw object inputResponses and State the raw string
+	// requestState, with which a modern caller answers an Input; nil when
+	// absent. They are valid as long as RawArgs is.
+	Responses, State []byte
 }
 
 // Vars are the variables of expressions in the scope of a call.
@@ -39,17 +79,23 @@ func (c *Call) Vars() map[string]any {
 	return map[string]any{"args": c.Args, "principal": c.Caller.Var()}
 }
 
-// Result is the answer of a tool.
+// Result is the answer to a call.
 type Result struct {
-	// Content is a JSON array of content blocks; nil for none.
+	// Content is a JSON array: of a tool's content blocks, of a resource's
+	// contents, of a prompt's messages; nil for none.
 	Content json.RawMessage
 	// Structured is any JSON value; nil for none.
 	Structured json.RawMessage
+	// Meta is a raw object for the result's _meta; nil for none. Keys of the
+	// protocol and of ours are left out of it.
+	Meta json.RawMessage
 	// IsError marks an answer that tells of a failure.
 	IsError bool
+	// Input asks the caller for more; all else is empty then but Meta.
+	Input *Input
 }
 
-// Handler runs calls of one tool. It stops soon after ctx ends. An error is
+// Handler runs calls of one entry. It stops soon after ctx ends. An error is
 // shown to the caller as an isError result; a *Error says why in a word.
 type Handler interface {
 	Call(ctx context.Context, c *Call) (*Result, error)
@@ -92,7 +138,16 @@ const (
 	BudgetExceeded    Reason = "BudgetExceeded"
 	ConcurrencyLimit  Reason = "ConcurrencyLimit"
 	StreamLimit       Reason = "StreamLimit"
+	NotFound          Reason = "NotFound"
 	Internal          Reason = "Internal"
+	// UpstreamUnavailable: the server behind does not answer; UpstreamError:
+	// it answered with an error of the protocol; HopLimit: the call came
+	// through too many servers, most likely in a circle.
+	UpstreamUnavailable Reason = "UpstreamUnavailable"
+	UpstreamError       Reason = "UpstreamError"
+	HopLimit            Reason = "HopLimit"
+	// DeclaredError is an error of the protocol that middleware chose.
+	DeclaredError Reason = "DeclaredError"
 )
 
 // Error is a failure that a model and a program can read.
@@ -102,6 +157,8 @@ type Error struct {
 	Message string
 	// Cause is for the log only; it may name addresses, never credentials.
 	Cause error
+	// RPC answers in place of a result, of a DeclaredError; else nil.
+	RPC *RPCError
 }
 
 func (f *Error) Error() string { return f.Message }

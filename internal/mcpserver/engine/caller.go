@@ -46,12 +46,36 @@ func (r *Request) Tool(ctx context.Context, name string) *registry.Tool {
 	return t
 }
 
-// visibleTools is the filter of lists; nil when nothing is hidden.
-func (r *Request) visibleTools(ctx context.Context) func(*registry.Tool) bool {
-	if r.Snapshot.Access.None() {
+// prompt gives a prompt that the caller may see, nil when there is none of
+// that name.
+func (r *Request) prompt(ctx context.Context, name string) *registry.Prompt {
+	p := r.Snapshot.Prompt(name)
+	if p == nil || !r.Visible(ctx, p.AccessEntry()) {
 		return nil
 	}
-	return func(t *registry.Tool) bool { return r.Visible(ctx, t.AccessEntry()) }
+	return p
+}
+
+// template gives a template of resources that the caller may see, nil when
+// there is none of that text.
+func (r *Request) template(ctx context.Context, text string) *registry.Resource {
+	t := r.Snapshot.Template(text)
+	if t == nil || !r.Visible(ctx, t.AccessEntry()) {
+		return nil
+	}
+	return t
+}
+
+// resource gives what the caller reads at uri: the resource of that URI, else
+// the first template that makes it, with the values of its variables; nil when
+// there is nothing that they may see.
+func (r *Request) resource(ctx context.Context, uri string) (*registry.Resource, map[string]string) {
+	return r.Snapshot.Resource(uri, func(found *registry.Resource) bool { return r.Visible(ctx, found.ReadEntry(uri)) })
+}
+
+// at is the same caller before another snapshot.
+func (r *Request) at(snapshot *registry.Snapshot) *Request {
+	return &Request{Snapshot: snapshot, Caller: r.Caller}
 }
 
 // admit refuses who may not send this message at all: an unknown caller where

@@ -27,7 +27,7 @@ func TestForgetfulTransport(t *testing.T) {
 	e := New(reg, metrics.New("test"), slog.New(slog.DiscardHandler))
 	noHandler := func(*serverconfig.Tool, *schema.Schema) (call.Handler, error) { return call.Func(nil), nil }
 	config := &serverconfig.Config{Auth: &serverconfig.Auth{}}
-	reg.Swap(t.Context(), registry.Build(config, "d", noHandler, nil))
+	reg.Swap(t.Context(), registry.Build(config, "d", registry.Factories{Tool: noHandler}, nil))
 	ask := func(method string, caller *principal.Principal) string {
 		m := &wire.Message{ID: []byte("1"), Method: method}
 		reply := e.Handle(t.Context(), &Request{Snapshot: reg.Snapshot(), Era: Legacy, Message: m, Caller: caller})

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
@@ -35,6 +36,28 @@ func (e *Engine) ping(_ context.Context, r *Request) Reply {
 }
 
 func (e *Engine) listTools(ctx context.Context, r *Request) Reply {
+	return answerList(ctx, r, "tools", r.Snapshot.Page, func(t *registry.Tool) *registry.Entry { return &t.Entry })
+}
+
+func (e *Engine) listResources(ctx context.Context, r *Request) Reply {
+	return answerList(ctx, r, "resources", r.Snapshot.PageResources, entryOfResource)
+}
+
+func (e *Engine) listTemplates(ctx context.Context, r *Request) Reply {
+	return answerList(ctx, r, "resourceTemplates", r.Snapshot.PageTemplates, entryOfResource)
+}
+
+func (e *Engine) listPrompts(ctx context.Context, r *Request) Reply {
+	return answerList(ctx, r, "prompts", r.Snapshot.PagePrompts, func(p *registry.Prompt) *registry.Entry { return &p.Entry })
+}
+
+func entryOfResource(r *registry.Resource) *registry.Entry { return &r.Entry }
+
+// answerList answers the list method whose result has key, with what the
+// caller may see.
+func answerList[E any](
+	ctx context.Context, r *Request, key string, page func(string, func(E) bool) ([]E, string, error), entryOf func(E) *registry.Entry,
+) Reply {
 	cursor := ""
 	if raw := r.Message.Params.Get("cursor"); raw != nil && string(raw) != "null" {
 		text, ok := wire.Text(raw)
@@ -43,20 +66,26 @@ func (e *Engine) listTools(ctx context.Context, r *Request) Reply {
 		}
 		cursor = text
 	}
-	page, next, err := r.Snapshot.Page(cursor, r.visibleTools(ctx))
+	var visible func(E) bool // Nil: all.
+	if !r.Snapshot.Access.None() {
+		visible = func(e E) bool { return r.Visible(ctx, entryOf(e).AccessEntry()) }
+	}
+	entries, next, err := page(cursor, visible)
 	if err != nil {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: err.Error()})
 	}
 	out := wire.AppendResultHead(r.Out, r.Message.ID)
-	out = append(out, `{"tools":[`...)
-	for i, t := range page {
+	out = append(out, `{"`...)
+	out = append(out, key...)
+	out = append(out, `":[`...)
+	for i, e := range entries {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		if r.Era == Modern {
-			out = append(out, t.Modern...)
+		if entry := entryOf(e); r.Era == Modern {
+			out = append(out, entry.Modern...)
 		} else {
-			out = append(out, t.Legacy...)
+			out = append(out, entry.Legacy...)
 		}
 	}
 	out = append(out, ']')
@@ -66,9 +95,7 @@ func (e *Engine) listTools(ctx context.Context, r *Request) Reply {
 	if r.Era == Modern {
 		out = append(out, `,"resultType":"complete"`...)
 		out = r.Snapshot.AppendCaching(out)
-		out = append(out, `,"_meta":{"`+mcp.MetaServerInfo+`":`...)
-		out = append(out, r.Snapshot.ServerInfo...)
-		out = append(out, '}')
+		out = appendServerInfo(out, r)
 	}
 	return Reply{Body: append(out, "}}"...)}
 }

@@ -83,7 +83,7 @@ func newRule(config serverconfig.LimitRule) *limitRule {
 func (l *limits) matching(ctx context.Context, c *call.Call) []*limitRule {
 	var out []*limitRule
 	for i, r := range l.present() {
-		if len(r.config.Tools) > 0 && !glob.Any(r.config.Tools, c.Tool) {
+		if len(r.config.Tools) > 0 && (c.Kind != call.Tool || !glob.Any(r.config.Tools, c.Tool)) {
 			continue
 		}
 		applies, err := true, r.invalid
@@ -111,7 +111,7 @@ func (l *limits) ruleFailed(ctx context.Context, i int, r *limitRule, c *call.Ca
 	l.mu.Unlock()
 	l.metrics.RuleFailed(ruleLimits)
 	if first && l.log != nil {
-		l.log.WarnContext(ctx, "Limit rule cannot be evaluated and limits every caller", "rule", i, "tool", c.Tool, "error", err.Error())
+		l.log.WarnContext(ctx, "Limit rule cannot be evaluated and limits every caller", "rule", i, c.Kind.String(), c.Tool, "error", err.Error())
 	}
 }
 
@@ -133,7 +133,7 @@ func (l *limits) spend(rules []*limitRule, c *call.Call) *call.Error {
 	}
 	for _, r := range rules {
 		if r.rate != nil && !r.rate.AllowN(now, 1) {
-			return call.Fail(call.RateLimited, "too many calls of this tool per second for this replica, try again later")
+			return call.Fail(call.RateLimited, "too many such calls per second for this replica, try again later")
 		}
 	}
 	for _, r := range rules {

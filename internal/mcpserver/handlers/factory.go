@@ -1,8 +1,8 @@
 // Copyright 2026 The Espalier Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package handlers makes the handlers of tools from their declarations: http,
-// expression, and none. Making one does no I/O, so that the same code can say
+// Package handlers makes the handlers of tools, resources and prompts from
+// their declarations. Making one does no I/O, so that the same code can say
 // in advance whether a declaration is sound.
 package handlers
 
@@ -22,6 +22,8 @@ type Factory struct {
 	credentials *credentials.Store
 	clients     *clients
 	userAgent   string
+	// Upstreams makes handlers that pass calls on; nil while there are none.
+	Upstreams func(*serverconfig.UpstreamTool, *schema.Schema) call.Handler
 }
 
 // NewFactory gives a factory. userAgent is sent to backends.
@@ -29,7 +31,8 @@ func NewFactory(store *credentials.Store, userAgent string) *Factory {
 	return &Factory{credentials: store, clients: newClients(store), userAgent: userAgent}
 }
 
-// Client gives the HTTP client for TLS settings; nil is the system's.
+// Client gives the shared HTTP client for TLS settings; nil is the system's.
+// Its redirects carry no credential to another origin.
 func (f *Factory) Client(settings *serverconfig.TLS) (*http.Client, error) {
 	return f.clients.get(settings)
 }
@@ -40,8 +43,13 @@ func (f *Factory) Close() { f.clients.close() }
 // Make implements registry.HandlerFactory.
 func (f *Factory) Make(tool *serverconfig.Tool, input *schema.Schema) (call.Handler, error) {
 	switch {
-	case tool.HTTP != nil && tool.Expression != nil:
+	case tool.HTTP != nil && tool.Expression != nil, tool.Upstream != nil && (tool.HTTP != nil || tool.Expression != nil):
 		return nil, errors.New("a tool has at most one handler")
+	case tool.Upstream != nil:
+		if f.Upstreams == nil {
+			return nil, errors.New("there are no upstreams here")
+		}
+		return f.Upstreams(tool.Upstream, input), nil
 	case tool.HTTP != nil:
 		return f.newHTTP(tool, input)
 	case tool.Expression != nil:

@@ -4,13 +4,8 @@
 package registry
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"net/http"
-	"reflect"
-	"slices"
 	"strconv"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
@@ -22,20 +17,25 @@ import (
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
+// kindTool is the kind of tools in the report.
+const kindTool = "tool"
+
 // Snapshot is one version of all that is served. It is immutable: a request
 // takes one and lists and calls from it alone.
 type Snapshot struct {
 	Digest    string
 	Config    *serverconfig.Config
 	NotServed []podreport.NotServed
+	// Flagged are tools that are served, and what is odd about them.
+	Flagged []podreport.NotServed
 	// Rejected says in words why entries are not served, for the log.
 	Rejected map[string]string
+	// Sources counts the served tools by where they come from.
+	Sources map[string]int
 	// ServerInfo is the raw value of _meta's server info.
 	ServerInfo json.RawMessage
 	// Discover is the raw result of server/discover.
 	Discover json.RawMessage
-	// ListHash changes when, and only when, tools/list does for somebody.
-	ListHash string
 	// Access says who sees which entry.
 	Access *access.Rules
 	// Auth recognises callers. It is set before the snapshot is put in place;
@@ -45,8 +45,10 @@ type Snapshot struct {
 	// declare them differently, sorted.
 	Hidden []string
 
-	tools  []*Tool
-	byName map[string]*Tool
+	tools     *list[*Tool]
+	resources *list[*Resource]
+	templates *list[*Resource]
+	prompts   *list[*Prompt]
 	// origins that may pass, exactly.
 	origins map[string]struct{}
 	paths   map[serverconfig.TransportType]string
@@ -54,20 +56,37 @@ type Snapshot struct {
 	extensions json.RawMessage
 }
 
+// Factories make the handlers of entries from their declarations.
+type Factories struct {
+	Tool     HandlerFactory
+	Resource ResourceFactory
+	Prompt   PromptFactory
+}
+
 // Build makes a snapshot. What previous (may be nil) already prepared and is
 // unchanged is taken over. One bad entry is left out and named; it harms no
 // other.
-func Build(config *serverconfig.Config, digest string, factory HandlerFactory, previous *Snapshot) *Snapshot {
+func Build(config *serverconfig.Config, digest string, factories Factories, previous *Snapshot) *Snapshot {
 	config = withDefaults(config)
 	s := &Snapshot{
 		Digest: digest, Config: config, Rejected: map[string]string{},
-		byName: make(map[string]*Tool, len(config.Tools)), origins: map[string]struct{}{},
-		paths: map[serverconfig.TransportType]string{}, Access: access.Compile(config.Access),
+		origins: map[string]struct{}{}, paths: map[serverconfig.TransportType]string{}, Sources: map[string]int{},
+		Access: access.Compile(config.Access),
 	}
-	for i := range config.Tools {
-		s.add(config.Tools[i], factory, previous)
+	if previous == nil {
+		previous = &Snapshot{}
 	}
-	slices.SortFunc(s.tools, func(a, b *Tool) int { return a.position().compare(b.position()) })
+	s.tools = build(s, kindTool, previous.tools, each(config.Tools, func(c serverconfig.Tool) declared[*Tool] { return declareTool(c, factories.Tool) }))
+	s.note()
+	s.resources = build(s, "resource", previous.resources, each(config.Resources, func(c serverconfig.Resource) declared[*Resource] {
+		return declareResource(c, keyURI, factories.Resource)
+	}))
+	s.templates = build(s, "template", previous.templates, each(config.Templates, func(c serverconfig.Resource) declared[*Resource] {
+		return declareResource(c, keyURITemplate, factories.Resource)
+	}))
+	s.prompts = build(s, "prompt", previous.prompts, each(config.Prompts, func(c serverconfig.Prompt) declared[*Prompt] {
+		return declarePrompt(c, factories.Prompt)
+	}))
 	for _, origin := range config.AllowedOrigins {
 		s.origins[origin] = struct{}{}
 	}
@@ -89,39 +108,40 @@ func withDefaults(config *serverconfig.Config) *serverconfig.Config {
 	return &c
 }
 
-func (s *Snapshot) add(config serverconfig.Tool, factory HandlerFactory, previous *Snapshot) {
-	reject := func(reason, text string) {
-		s.NotServed = append(s.NotServed, podreport.NotServed{Kind: "tool", Name: config.Name, Reason: reason})
-		s.Rejected[config.Name] = text
+func each[C any, D any](configs []C, f func(C) D) []D {
+	out := make([]D, 0, len(configs))
+	for i := range configs {
+		out = append(out, f(configs[i]))
 	}
-	if _, twice := s.byName[config.Name]; twice {
-		reject(ReasonDuplicate, "the name is in the catalog twice, the first counts")
-		return
-	}
-	if previous != nil {
-		if old := previous.byName[config.Name]; old != nil && reflect.DeepEqual(old.config, config) {
-			s.keep(old)
-			return
-		}
-	}
-	tool, err := buildTool(config, factory)
-	if err != nil {
-		reject(err.reason, err.Error())
-		return
-	}
-	s.keep(tool)
+	return out
 }
 
-func (s *Snapshot) keep(t *Tool) {
-	s.tools = append(s.tools, t)
-	s.byName[t.Name] = t
+// note counts the served tools by their sources, and flags what is odd about
+// those of upstreams.
+func (s *Snapshot) note() {
+	for _, t := range s.tools.sorted {
+		s.Sources[t.config.Source]++
+		if t.config.Upstream == nil {
+			continue
+		}
+		if t.Unchecked {
+			s.flag(t, podreport.ReasonSchemaNotChecked)
+		}
+		if len(t.Name) > mcp.MaxClientToolName {
+			s.flag(t, podreport.ReasonLongName)
+		}
+	}
+}
+
+func (s *Snapshot) flag(t *Tool, reason string) {
+	s.Flagged = append(s.Flagged, podreport.NotServed{Kind: kindTool, Name: t.Name, Reason: reason})
 }
 
 // Tool gives a tool by its name, nil when there is none.
-func (s *Snapshot) Tool(name string) *Tool { return s.byName[name] }
+func (s *Snapshot) Tool(name string) *Tool { return s.tools.get(name) }
 
 // Tools gives all tools in the order of lists. It must not be changed.
-func (s *Snapshot) Tools() []*Tool { return s.tools }
+func (s *Snapshot) Tools() []*Tool { return s.tools.sorted }
 
 // OriginAllowed reports whether a value of the Origin header may pass.
 func (s *Snapshot) OriginAllowed(origin string) bool {
@@ -157,25 +177,49 @@ func (s *Snapshot) render() {
 	versions, _ := json.Marshal(mcp.AllVersions())
 	out := append([]byte(`{"resultType":"complete","supportedVersions":`), versions...)
 	s.extensions, s.Hidden = mergeExtensions(s.Config.Extensions)
-	out = append(out, `,"capabilities":{"tools":{"listChanged":true}`...)
-	out = s.appendExtensions(out)
-	out = append(out, '}')
+	out = wire.AppendField(out, "capabilities", s.capabilities(true))
 	if info.Instructions != "" {
 		out = wire.AppendField(out, "instructions", wire.AppendString(nil, info.Instructions))
 	}
 	out = s.AppendCaching(out)
 	out = wire.AppendField(out, "_meta", s.meta())
 	s.Discover = append(out, '}')
+}
 
-	hash := sha256.New()
-	// Other rules may show a caller another list.
-	rules, _ := json.Marshal(s.Config.Access) // Plain data: it cannot fail.
-	hash.Write(rules)
-	for _, t := range s.tools {
-		hash.Write(t.Modern)
-		hash.Write([]byte{0})
+// capabilities are those of the declared catalog, served or not. A modern
+// client is told of changes; no stream reaches a legacy client yet, so it is
+// promised none.
+func (s *Snapshot) capabilities(modern bool) []byte {
+	changes, updates := "{}", "{}"
+	if modern {
+		changes, updates = `{"listChanged":true}`, `{"listChanged":true,"subscribe":true}`
 	}
-	s.ListHash = hex.EncodeToString(hash.Sum(nil))
+	out := append([]byte(`{"tools":`), changes...)
+	if len(s.Config.Resources)+len(s.Config.Templates) > 0 {
+		out = wire.AppendField(out, "resources", []byte(updates))
+	}
+	if len(s.Config.Prompts) > 0 {
+		out = wire.AppendField(out, "prompts", []byte(changes))
+	}
+	if s.completes() {
+		out = wire.AppendField(out, "completions", []byte("{}"))
+	}
+	return append(s.appendExtensions(out), '}')
+}
+
+// completes reports whether any completion is declared.
+func (s *Snapshot) completes() bool {
+	for i := range s.Config.Templates {
+		if completions(s.Config.Templates[i].Variables) != nil {
+			return true
+		}
+	}
+	for i := range s.Config.Prompts {
+		if completions(s.Config.Prompts[i].Arguments) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // meta is the _meta of discover.
@@ -186,11 +230,12 @@ func (s *Snapshot) meta() []byte {
 }
 
 // AppendCaching writes the fields of a cacheable result. A cache that serves
-// several callers may keep it only if all would be answered the same.
+// several callers may keep it only if all would be answered the same, here and
+// by the upstreams.
 func (s *Snapshot) AppendCaching(dst []byte) []byte {
 	dst = append(dst, `,"ttlMs":`...)
 	dst = strconv.AppendInt(dst, s.TTL(), 10)
-	if s.Config.Auth != nil || s.Access.Private() {
+	if s.Config.Auth != nil || s.Access.Private() || s.Config.CacheScope == serverconfig.CachePrivate {
 		return append(dst, `,"cacheScope":"private"`...)
 	}
 	return append(dst, `,"cacheScope":"public"`...)
@@ -207,14 +252,12 @@ func (s *Snapshot) Authenticate(r *http.Request) (*principal.Principal, *auth.Re
 	return principal.Nobody(), nil
 }
 
-// AppendInitialize writes the result of initialize at a legacy version. No
-// stream reaches a legacy client yet, so no list changes are promised.
+// AppendInitialize writes the result of initialize at a legacy version.
 func (s *Snapshot) AppendInitialize(dst []byte, version string) []byte {
 	dst = append(dst, `{"protocolVersion":`...)
 	dst = wire.AppendString(dst, version)
-	dst = append(dst, `,"capabilities":{"tools":{}`...)
-	dst = s.appendExtensions(dst)
-	dst = append(dst, `},"serverInfo":`...)
+	dst = wire.AppendField(dst, "capabilities", s.capabilities(false))
+	dst = append(dst, `,"serverInfo":`...)
 	dst = append(dst, s.ServerInfo...)
 	if s.Config.Server.Instructions != "" {
 		dst = wire.AppendField(dst, "instructions", wire.AppendString(nil, s.Config.Server.Instructions))
@@ -222,12 +265,4 @@ func (s *Snapshot) AppendInitialize(dst []byte, version string) []byte {
 	dst = append(dst, `,"_meta":{"`+mcp.MetaCatalogDigest+`":`...)
 	dst = wire.AppendString(dst, s.Digest)
 	return append(dst, "}}"...)
-}
-
-func compact(raw []byte) json.RawMessage {
-	var buf bytes.Buffer
-	if err := json.Compact(&buf, raw); err != nil {
-		return raw // It was read before: it is JSON.
-	}
-	return buf.Bytes()
 }

@@ -5,11 +5,8 @@ package registry
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"sync"
+	"reflect"
 
-	"github.com/espalier-dev/espalier/internal/expression"
 	"github.com/espalier-dev/espalier/internal/mcpserver/access"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
@@ -19,42 +16,22 @@ import (
 
 // Tool is one served tool. It is immutable.
 type Tool struct {
-	Name string
-	// EntryPoint tools stand before all others in lists.
-	EntryPoint bool
-	// Modern and Legacy are the definitions as listed to either era.
-	Modern, Legacy json.RawMessage
-	Input          *schema.Schema
+	Entry
+	Input *schema.Schema
 	// Output is nil when the tool declares none.
-	Output   *schema.Schema
-	Handler  call.Handler
-	Metadata map[string]string
+	Output *schema.Schema
+	// Unchecked: the schemas are the upstream's own business.
+	Unchecked bool
 
 	config serverconfig.Tool
-	group  *group
-	vars   func() map[string]any
 }
 
-// Vars are the expression variables that describe the tool.
-func (t *Tool) Vars() map[string]any { return t.vars() }
-
-// AccessEntry is the tool as access rules see it.
-func (t *Tool) AccessEntry() access.Entry {
-	return access.Entry{Kind: access.Tool, Name: t.Name, Vars: t.vars}
-}
-
-// describe gives the expression variables of a tool. Most catalogs have no
-// rule that reads them.
-func describe(config *serverconfig.Tool) func() map[string]any {
-	return sync.OnceValue(func() map[string]any {
-		value, err := wire.Decode(config.Definition)
-		definition, ok := value.(map[string]any)
-		if err != nil || !ok {
-			definition = nil // It was read before: it is an object.
-		}
-		return expression.ToolVars(definition, config.Metadata, config.Source)
-	})
-}
+// Keys of the identity in definitions.
+const (
+	keyName        = "name"
+	keyURI         = "uri"
+	keyURITemplate = "uriTemplate"
+)
 
 // HandlerFactory makes the handler of a tool from its declaration.
 type HandlerFactory func(tool *serverconfig.Tool, input *schema.Schema) (call.Handler, error)
@@ -65,10 +42,11 @@ const (
 	ReasonInvalidInput      = "InvalidInputSchema"
 	ReasonInvalidOutput     = "InvalidOutputSchema"
 	ReasonInvalidHandler    = "InvalidHandler"
+	ReasonInvalidURI        = "InvalidURI"
 	ReasonDuplicate         = "DuplicateName"
 )
 
-// buildError says why one tool cannot be served.
+// buildError says why one entry cannot be served.
 type buildError struct {
 	reason string
 	err    error
@@ -77,43 +55,56 @@ type buildError struct {
 func (e *buildError) Error() string { return e.err.Error() }
 func (e *buildError) Unwrap() error { return e.err }
 
-func buildTool(config serverconfig.Tool, factory HandlerFactory) (_ *Tool, failure *buildError) {
-	defer func() {
-		if r := recover(); r != nil {
-			failure = &buildError{ReasonInvalidHandler, errors.New("the tool cannot be prepared")}
-		}
-	}()
-	definition, err := wire.DecodeObject(config.Definition)
-	if err != nil {
-		return nil, &buildError{ReasonInvalidDefinition, err}
+func declareTool(config serverconfig.Tool, factory HandlerFactory) declared[*Tool] {
+	return declared[*Tool]{
+		name:  config.Name,
+		same:  func(t *Tool) bool { return reflect.DeepEqual(t.config, config) },
+		build: func() (*Tool, *buildError) { return buildTool(config, factory) },
 	}
-	if name, _ := definition.Text("name"); name != config.Name || name == "" {
-		return nil, &buildError{ReasonInvalidDefinition, fmt.Errorf("the definition is of %q, the entry of %q", name, config.Name)}
+}
+
+func buildTool(config serverconfig.Tool, factory HandlerFactory) (*Tool, *buildError) {
+	t := &Tool{Entry: Entry{Name: config.Name, Metadata: config.Metadata, kind: access.Tool, source: config.Source}, config: config}
+	definition, failure := t.decode(config.Definition, keyName)
+	if failure != nil {
+		return nil, failure
 	}
-	t := &Tool{
-		Name: config.Name, EntryPoint: config.Metadata["entryPoint"] == "true",
-		Metadata: config.Metadata, config: config, group: newGroup(),
+	if failure := t.compileSchemas(definition); failure != nil {
+		return nil, failure
 	}
-	t.vars = describe(&t.config)
-	if t.Input, err = schema.CompileInput(definition.Get("inputSchema")); err != nil {
-		return nil, &buildError{ReasonInvalidInput, err}
-	}
-	output := definition.Get("outputSchema")
-	if output != nil {
-		if t.Output, err = schema.Compile(output); err != nil {
-			return nil, &buildError{ReasonInvalidOutput, err}
-		}
-	}
+	var err error
 	if t.Handler, err = factory(&t.config, t.Input); err != nil {
 		return nil, &buildError{ReasonInvalidHandler, err}
 	}
-	t.Modern = compact(config.Definition)
-	t.Legacy = t.Modern
-	if output != nil && !isObjectSchema(output) {
+	if output := definition.Get("outputSchema"); output != nil && !isObjectSchema(output) {
 		// Older revisions know only objects there.
 		t.Legacy = without(definition, "outputSchema")
 	}
 	return t, nil
+}
+
+// compileSchemas fills Input and Output. Of a tool of an upstream a schema
+// that cannot be compiled is passed on: the server behind applies it.
+func (t *Tool) compileSchemas(definition wire.Object) *buildError {
+	var err error
+	input, output := definition.Get("inputSchema"), definition.Get("outputSchema")
+	foreign := t.config.Upstream != nil
+	if t.Input, err = schema.CompileInput(input); err != nil {
+		if !foreign || !wire.IsObject(input) {
+			return &buildError{ReasonInvalidInput, err}
+		}
+		t.Input, t.Unchecked = schema.Unchecked(), true
+	}
+	if output == nil {
+		return nil
+	}
+	if t.Output, err = schema.Compile(output); err != nil {
+		if !foreign {
+			return &buildError{ReasonInvalidOutput, err}
+		}
+		t.Output, t.Unchecked = nil, true
+	}
+	return nil
 }
 
 // isObjectSchema reports whether a schema says of itself that it is of type

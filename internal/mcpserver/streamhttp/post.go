@@ -75,6 +75,7 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 	}
 	request := &engine.Request{Snapshot: snapshot, Message: m, Caller: caller, Out: b.out}
 	request.Open = func() (engine.Stream, error) { return openStream(w) }
+	request.Streams = len(r.Header["Accept"]) > 0 && accepts(r.Header["Accept"], mediaStream)
 	if status, err := prepare(r, request); err != nil {
 		t.metrics.Refused("Header")
 		writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
