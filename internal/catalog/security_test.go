@@ -46,6 +46,7 @@ auth:
   apiKeys: {secretRef: {name: clients}}
 access:
 - {tools: ["billing_*"], when: "'finance' in principal.claims.groups"}
+- {resources: ["docs://*"], prompts: [review], when: "'staff' in principal.scopes"}
 accessDefault: Deny
 limits:
   budget: {calls: 1000, windowSeconds: 3600}
@@ -73,6 +74,7 @@ extensions: {com.example/notes: {version: "1"}, io.modelcontextprotocol/ui: {}}
 	}
 	if diff := cmp.Diff(&serverconfig.Access{DenyByDefault: true, Rules: []serverconfig.AccessRule{
 		{Tools: []string{"billing_*"}, When: "'finance' in principal.claims.groups"},
+		{Resources: []string{"docs://*"}, Prompts: []string{"review"}, When: "'staff' in principal.scopes"},
 	}}, c.Config.Access); diff != "" {
 		t.Errorf("access (-want +got):\n%s", diff)
 	}

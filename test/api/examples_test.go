@@ -41,6 +41,10 @@ var patterns = map[string]examples{
 		good: []string{`tools:read`, `https://example.com/scope`, `"!"`},
 		bad:  []string{`"a b"`, `'a"b'`, `'a\b'`, `ä`},
 	},
+	`^\S+$`: {
+		good: []string{`"docs://*"`, `"docs://{id}/a?b"`, `"*"`},
+		bad:  []string{`"docs://a b"`, `" "`, `"docs://a\n"`},
+	},
 	`^system:serviceaccount:[a-z0-9*?-]+:[a-z0-9.*?-]+$`: {
 		good: []string{`system:serviceaccount:team-a:agent`, `"system:serviceaccount:*:*"`, `system:serviceaccount:a:b.c`},
 		bad:  []string{`team-a/agent`, `system:serviceaccount:team-a`, `"system:*"`, `system:serviceaccount:a:b:c`},

@@ -71,6 +71,31 @@ func TestAllows(t *testing.T) {
 	}
 }
 
+// TestKinds: a rule is about the kinds that it names, and of what a template
+// makes it may name the template or the URI.
+func TestKinds(t *testing.T) {
+	rule := serverconfig.AccessRule{Tools: []string{"a*"}, Resources: []string{"x://secret/*", "x://{id}"}, Prompts: []string{"b*"}, When: "false"}
+	view := Compile(rules(false, rule)).View(alice(nil))
+	for _, test := range []struct {
+		entry Entry
+		want  bool
+	}{
+		{Entry{Kind: Tool, Name: "a1"}, false},
+		{Entry{Kind: Tool, Name: "b1"}, true},
+		{Entry{Kind: Prompt, Name: "b1"}, false},
+		{Entry{Kind: Prompt, Name: "a1"}, true},
+		{Entry{Kind: Resource, Name: "a1"}, true},
+		{Entry{Kind: Resource, Name: "x://secret/1"}, false},
+		{Entry{Kind: Resource, Name: "x://{id}", Also: []string{"x://open"}}, false},
+		{Entry{Kind: Resource, Name: "x://{+p}", Also: []string{"x://secret/1"}}, false},
+		{Entry{Kind: Resource, Name: "x://{+p}", Also: []string{"x://open/1"}}, true},
+	} {
+		if got := view.Allows(t.Context(), test.entry); got != test.want {
+			t.Errorf("%+v: %v", test.entry, got)
+		}
+	}
+}
+
 // TestOtherKinds: a rule of tools guards no other kind, one that names nothing
 // guards all, and the default is every kind's.
 func TestOtherKinds(t *testing.T) {

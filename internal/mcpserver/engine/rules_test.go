@@ -115,6 +115,25 @@ func TestRules(t *testing.T) {
 	b.want("the rest of bob", b.through(5, "billing_a", "bob"), 2)
 }
 
+// TestRulesOfKinds: a rule that names tools is about no resource that happens
+// to be called so; one that names nothing is about every kind.
+func TestRulesOfKinds(t *testing.T) {
+	once := &serverconfig.Budget{Calls: 1, WindowSeconds: 60}
+	for name, rule := range map[string]serverconfig.LimitRule{"tools": {Tools: []string{"*"}, Budget: once}, "all": {Budget: once}} {
+		b := newBench(t, serverconfig.Limits{Rules: []serverconfig.LimitRule{rule}})
+		read := b.calls(func(context.Context, *call.Call) (*call.Result, error) { return &call.Result{}, nil })
+		through := 0
+		for range 3 {
+			if _, err := read(t.Context(), &call.Call{Kind: call.Resource, Tool: "x:a", Caller: caller("alice")}); err == nil {
+				through++
+			}
+		}
+		if want := map[string]int{"tools": 3, "all": 1}[name]; through != want {
+			t.Errorf("%s: %d reads, want %d", name, through, want)
+		}
+	}
+}
+
 // TestRuleRate: the calls of all callers together.
 func TestRuleRate(t *testing.T) {
 	b := newBench(t, serverconfig.Limits{Rules: []serverconfig.LimitRule{{Tools: []string{"a"}, RequestsPerSecond: 5}}})
