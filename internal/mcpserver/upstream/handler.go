@@ -32,7 +32,7 @@ func (m *Manager) Tool(target *serverconfig.UpstreamTool, input *schema.Schema) 
 // Call implements call.Handler.
 func (h *handler) Call(ctx context.Context, c *call.Call) (*call.Result, error) {
 	request := &client.Call{
-		Tool: h.target.Tool, Args: c.RawArgs, Header: client.Mirror(h.params, c.Args), Meta: meta(c), Progress: c.Progress,
+		Tool: h.target.Tool, Args: c.RawArgs, Header: client.Mirror(h.params, c.Args), Meta: meta(c), Aside: client.Aside{Progress: c.Progress},
 	}
 	return h.m.pass(ctx, c, h.target.Upstream, func(s session) (*call.Result, error) {
 		raw, err := s.Call(ctx, request)
