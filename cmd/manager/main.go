@@ -84,6 +84,7 @@ func newManager(f *flags) (ctrl.Manager, error) {
 		Client:                        setup.ClientOptions(scheme),
 		Metrics:                       metricsOptions,
 		HealthProbeBindAddress:        f.healthAddress,
+		PprofBindAddress:              f.pprofAddress,
 		LeaderElection:                f.leaderElect,
 		LeaderElectionID:              "espalier-manager",
 		LeaderElectionNamespace:       f.namespace,
