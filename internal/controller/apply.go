@@ -31,12 +31,13 @@ type childKey struct {
 var childKinds = []struct {
 	kind     string
 	resource string
+	of       client.Object
 	list     func() client.ObjectList
 }{
-	{"Deployment", "deployments.apps", func() client.ObjectList { return &appsv1.DeploymentList{} }},
-	{"Service", "services", func() client.ObjectList { return &corev1.ServiceList{} }},
-	{"ConfigMap", "configmaps", func() client.ObjectList { return &corev1.ConfigMapList{} }},
-	{"PodDisruptionBudget", "poddisruptionbudgets.policy", func() client.ObjectList { return &policyv1.PodDisruptionBudgetList{} }},
+	{"Deployment", "deployments.apps", &appsv1.Deployment{}, func() client.ObjectList { return &appsv1.DeploymentList{} }},
+	{"Service", "services", &corev1.Service{}, func() client.ObjectList { return &corev1.ServiceList{} }},
+	{"ConfigMap", "configmaps", &corev1.ConfigMap{}, func() client.ObjectList { return &corev1.ConfigMapList{} }},
+	{"PodDisruptionBudget", "poddisruptionbudgets.policy", &policyv1.PodDisruptionBudget{}, func() client.ObjectList { return &policyv1.PodDisruptionBudgetList{} }},
 }
 
 func resourceOf(kind string) string {
@@ -85,10 +86,23 @@ func (r *MCPServerReconciler) apply(ctx context.Context, s *serverScope, desired
 	if live == nil && apierrors.IsConflict(err) {
 		return foreign(kind, name)
 	}
-	if err == nil {
-		r.metrics.applied(kind)
+	if err != nil {
+		return refusal(err, "patch", resourceOf(kind), name)
 	}
-	return refusal(err, "patch", resourceOf(kind), name)
+	r.metrics.applied(kind)
+	return s.wrote(want)
+}
+
+// wrote takes in what the API server made of a child, so that the status of
+// this very pass tells of it.
+func (s *serverScope) wrote(child *unstructured.Unstructured) error {
+	key := childKey{child.GetKind(), child.GetName()}
+	s.children[key] = child
+	if key.kind != "Deployment" {
+		return nil
+	}
+	s.deployment = &appsv1.Deployment{}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(child.Object, s.deployment)
 }
 
 // inspect looks at the live object of a child's name that the cache does not
@@ -160,7 +174,7 @@ func (r *MCPServerReconciler) listChildren(ctx context.Context, server *mcpv1.MC
 	out := map[childKey]client.Object{}
 	for _, k := range childKinds {
 		list := k.list()
-		if err := r.Client.List(ctx, list, client.InNamespace(server.Namespace), client.MatchingLabels{mcpv1.LabelServer: server.Name}); err != nil {
+		if err := r.Client.List(ctx, list, client.InNamespace(server.Namespace), client.MatchingFields{indexServer: server.Name}); err != nil {
 			return nil, err
 		}
 		items, err := objects(list)

@@ -58,7 +58,8 @@ func (r *MCPToolReconciler) Reconcile(ctx context.Context, req reconcile.Request
 // servers gives what is known of the tool with each server that it names.
 func (r *MCPToolReconciler) servers(ctx context.Context, tool *mcpv1.MCPTool) ([]toolOnServer, error) {
 	var list mcpv1.MCPServerList
-	if err := r.Client.List(ctx, &list, client.InNamespace(tool.Namespace)); err != nil {
+	// They are only looked at: no copies.
+	if err := r.Client.List(ctx, &list, client.InNamespace(tool.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	known := r.verdicts.of(tool.Namespace, tool.Name)

@@ -7,14 +7,18 @@ import (
 	"context"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 )
 
-// Indexes of MCPTools in the cache.
+// Indexes of the cache. A list by label would look at every object of the
+// namespace in each pass.
 const (
+	// indexServer holds, for children and pods, the server that the label names.
+	indexServer = "server"
 	// indexServers holds the names of serverRefs, or indexSelector.
 	indexServers = "servers"
 	// indexSelector marks tools that select servers by label. It is no
@@ -30,6 +34,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, r *MCPServerReconciler, source
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &mcpv1.MCPTool{}, indexServers, serverNames); err != nil {
 		return err
 	}
+	for _, kind := range childKinds {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, kind.of, indexServer, labelledServer); err != nil {
+			return err
+		}
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, indexServer, labelledServer); err != nil {
+		return err
+	}
 	if err := r.setup(mgr, sources, opts); err != nil {
 		return err
 	}
@@ -38,6 +50,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, r *MCPServerReconciler, source
 		verdicts: r.verdicts, memory: r.memory, metrics: r.metrics,
 	}
 	return tools.setup(mgr, opts)
+}
+
+func labelledServer(obj client.Object) []string {
+	if name := obj.GetLabels()[mcpv1.LabelServer]; name != "" {
+		return []string{name}
+	}
+	return nil
 }
 
 func serverNames(obj client.Object) []string {
