@@ -63,7 +63,6 @@ func TestStartIsWrittenTwice(t *testing.T) {
 	w.proved(one)
 	step("one is proved", false)
 	w.proved(two)
-	w.complete()
 	step("both are", true)
 	if got := condition(w.server.Status.Conditions, mcpv1.ConditionReady); got != "True Proved" {
 		t.Error(got)

@@ -188,8 +188,8 @@ func (s *site) server(n int) *mcpv1.MCPServer {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: serverName(n)},
 		Spec: mcpv1.MCPServerSpec{
 			Type:      mcpv1.TypeContainer,
-			Container: &mcpv1.ContainerSource{Image: image, Port: ptr.To(int32(s.mcpPort))}, //nolint:gosec // A port fits.
-			Replicas:  ptr.To(int32(s.fleet.replicas)),                                      //nolint:gosec // Checked against maxPods.
+			Container: &mcpv1.ContainerSource{Image: image, Port: ptr.To(int32(s.mcpPort))},
+			Replicas:  ptr.To(int32(s.fleet.replicas)),
 		},
 	}
 }
