@@ -97,10 +97,14 @@ up() {
     step 'Start a Kubernetes cluster on this machine (builds it the first time, which takes tens of minutes)' cluster up
   fi
   pick_kubectl
-  step 'Build the operator and the server, and their images' operator_images
+  if foreign_operator; then
+    echo 'Espalier is installed on this cluster already, and not by the demo: it is used as it is.'
+  else
+    step 'Build the operator and the server, and their images' operator_images
+  fi
   step 'Build what the examples run' fixtures
   if [[ -n $NODE ]]; then step 'Make an image of server-everything from npm' everything_image; fi
-  step 'Install the operator' install_operator
+  if ! foreign_operator; then step 'Install the operator' install_for_demo; fi
   step 'Apply the examples' apply_examples
   step 'Wait until each server is Ready and each tool Served' await
   step 'kubectl get mcpservers,mcptools' show
@@ -118,7 +122,29 @@ down() {
   pick_kubectl
   NODE=yes
   step 'Delete the examples' remove_examples
-  step 'Remove the operator' uninstall_operator
+  if foreign_operator; then
+    echo 'Espalier was not installed by the demo: it stays.'
+  else
+    step 'Remove the operator' uninstall_operator
+  fi
+}
+
+# MARK on the operator's namespace says that the demo installed it. On a
+# cluster of one's own the demo neither replaces nor removes another's.
+MARK=mcp.espalier.dev/demo
+
+foreign_operator() {
+  [[ -z $LOCAL ]] || return 1
+  local annotations
+  annotations=$("$KUBECTL" get namespace espalier-system --ignore-not-found -o jsonpath='{.metadata.name} {.metadata.annotations}')
+  [[ -n $annotations && $annotations != *"$MARK"* ]]
+}
+
+# The mark comes first: an installation that fails half way is the demo's too.
+install_for_demo() {
+  "$KUBECTL" get namespace espalier-system >/dev/null 2>&1 || "$KUBECTL" create namespace espalier-system >/dev/null
+  "$KUBECTL" annotate namespace espalier-system "$MARK=true" --overwrite >/dev/null
+  install_operator
 }
 
 remove_examples() { example_yaml | "$KUBECTL" delete --ignore-not-found --timeout=180s -f - | sed 's/^/    /'; }

@@ -45,4 +45,4 @@ if [[ -z ${E2E_INSTALLED:-} ]]; then
 fi
 export E2E_KUBECONFIG=$KUBECONFIG
 step 'Test' go test ./test/e2e -count=1 -timeout=60m -v -args \
-  -ginkgo.v -ginkgo.show-node-events=false -ginkgo.timeout=55m "$@"
+  -ginkgo.v -ginkgo.no-color -ginkgo.show-node-events=false -ginkgo.timeout=55m "$@"

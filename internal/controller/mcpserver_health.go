@@ -131,10 +131,19 @@ func neverConnected(c counts, seen []*prober.TargetObservation) bool {
 // awaitedPods is the verdict while no pod takes traffic. A pod that waits
 // behind a readiness gate may be known to fail.
 func awaitedPods(s *serverScope) verdict {
+	waiting := false
 	for _, pod := range s.pods {
-		if obs := s.observed(pod); obs != nil && obs.Verdict == prober.Failing && obs.Report != nil {
+		if !dialable(pod) {
+			continue
+		}
+		obs := s.observed(pod)
+		if obs != nil && obs.Verdict == prober.Failing && obs.Report != nil {
 			return no(string(obs.Report.Outcome), mcpprobe.Message(obs.Report, mcpprobe.Where{Pod: pod.Name}))
 		}
+		waiting = waiting || obs == nil || obs.Verdict == prober.Pending
+	}
+	if present, _ := held(s.server.Status.Conditions, mcpv1.ConditionHealthy); waiting && present.status == metav1.ConditionFalse {
+		return present
 	}
 	return unknown(mcpv1.ReasonPending, "No pod takes traffic yet.")
 }

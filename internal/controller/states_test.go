@@ -480,7 +480,9 @@ var states = map[string]state{
 	},
 	"a pod that waits behind the gate fails": {
 		spec: `{type: Container, container: {image: i}, probe: {gateReadiness: true}}`, now: func(w *world) {
-			w.failing(unproved(w), mcpprobe.NotMCP, mcpprobe.StepInitialize)
+			pod := unproved(w)
+			pod.Status.Conditions[1].Status = corev1.ConditionTrue // its containers are ready
+			w.failing(pod, mcpprobe.NotMCP, mcpprobe.StepInitialize)
 		},
 		ready: "False NotMCP", reconciling: "Starting", tools: -1,
 	},

@@ -88,6 +88,9 @@ func compile(raw json.RawMessage) (_ *Schema, root any, err error) {
 	if err := json.Unmarshal(raw, &parsed); err != nil {
 		return nil, nil, bounded(err.Error())
 	}
+	if err := checkTypes(root, "", 0); err != nil {
+		return nil, nil, err
+	}
 	if err := checkExpansion(root); err != nil {
 		return nil, nil, err
 	}

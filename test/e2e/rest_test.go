@@ -78,11 +78,11 @@ var _ = Describe("At rest", func() {
 		for i := range manyTools {
 			ns.Create(ctx, harness.Tool(fmt.Sprintf("tool-%03d", i), "front", harness.Says(`"x"`)))
 		}
-		server := ns.AwaitServer(ctx, "front", harness.ReadyTimeout, harness.Ready)
+		ns.AwaitServer(ctx, "front", harness.ReadyTimeout, harness.Ready)
 		Eventually(ctx, func() error { return allServed(ctx, ns) }).
 			WithTimeout(harness.ReadyTimeout).WithPolling(4 * harness.Poll).Should(Succeed())
 		settle(ctx, ns)
-		server = ns.AwaitServer(ctx, "front", harness.ReadyTimeout, harness.Ready)
+		server := ns.AwaitServer(ctx, "front", harness.ReadyTimeout, harness.Ready)
 		Expect(server.Status.ToolCount).To(HaveValue(BeEquivalentTo(manyTools)))
 
 		By("kubectl rollout restart")

@@ -12,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 )
@@ -173,6 +175,10 @@ func TestSelector(t *testing.T) {
 	w.toolBecomes("alpha", map[string]string{"Accepted": "True Accepted"})
 	w.serve()
 	w.toolBecomes("alpha", isServed)
+	w.apply(`{kind: MCPTool, metadata: {name: beta}, spec: {serverSelector: {matchExpressions: [{key: team, operator: Exists}]}, expression: {text: "'b'"}}}`)
+	w.toolBecomes("beta", map[string]string{"Accepted": "True Accepted", "Served": "False CatalogPending"})
+	w.prove(w.report())
+	w.toolBecomes("beta", isServed)
 	w.apply(`{kind: MCPServer, metadata: {name: web}, spec: {replicas: 1}}`)
 	w.toolBecomes("alpha", map[string]string{"Accepted": "False NoServers", "Served": "False NoServers"})
 	if config, _, err := w.catalog(); err != nil || len(config.Tools) != 0 {
@@ -196,4 +202,30 @@ func TestServerGoes(t *testing.T) {
 	})
 	w.server(`{replicas: 3}`)
 	w.toolBecomes("alpha", map[string]string{"Accepted": "True Accepted"})
+}
+
+// TestServerEnds: while a server is being deleted in the foreground its
+// children are not made again, and its tools say that it is missing.
+func TestServerEnds(t *testing.T) {
+	w := newWorld(t)
+	twoTools(w)
+	w.serve()
+	w.toolBecomes("alpha", isServed)
+	server := w.web()
+	server.Finalizers = []string{"example.com/slow"}
+	must(t, api.Client.Update(w.ctx, server))
+	must(t, api.Client.Delete(w.ctx, server))
+	w.toolBecomes("alpha", map[string]string{"Accepted": "False ServerNotFound", "Served": "False ServerNotFound"})
+	before := len(w.writes.all())
+	for _, child := range w.children() {
+		must(t, api.Client.Delete(w.ctx, child, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	}
+	w.tool("beta", `expression: {text: "'new'"}`) // wakes the server once more
+	w.toolBecomes("beta", map[string]string{"Accepted": "False ServerNotFound"})
+	if lines := w.writes.since(before, "apply"); len(lines) > 0 {
+		t.Errorf("children were made again: %v", lines)
+	}
+	server = w.web()
+	server.Finalizers = nil
+	must(t, api.Client.Update(w.ctx, server))
 }

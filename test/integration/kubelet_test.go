@@ -53,11 +53,16 @@ func (w *world) rollOut() {
 		have++
 		w.startPod(d, hash, have)
 	}
-	d.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas,
-		ReadyReplicas: *d.Spec.Replicas, AvailableReplicas: *d.Spec.Replicas,
-	}
-	must(w.T, api.Client.Status().Update(w.ctx, d))
+	w.complete(d)
+}
+
+// complete lets the Deployment say that it has what it wants.
+func (w *world) complete(d *appsv1.Deployment) {
+	w.Helper()
+	n := *d.Spec.Replicas
+	before := d.DeepCopy()
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+	must(w.T, api.Client.Status().Patch(w.ctx, d, client.MergeFrom(before)))
 }
 
 func (w *world) startPod(d *appsv1.Deployment, hash string, n int) {
@@ -165,27 +170,30 @@ func (w *world) targeted(n int) []prober.Target {
 }
 
 // serve brings web, which is of type Tools, to where all its pods serve the
-// present catalog.
+// present catalog, however often the Deployment changes on the way.
 func (w *world) serve() {
 	w.Helper()
-	w.rollOut()
-	d := get(w, "web-mcp", &appsv1.Deployment{})
-	pods := map[string]bool{}
-	for _, pod := range w.pods() {
-		pods[string(pod.UID)] = true
-	}
-	w.eventually(soon, "targets", func() string {
+	want := map[string]string{"Ready": "True Proved", "Synced": "True Synced", "Available": "True Available"}
+	w.eventually(2*soon, "serving", func() string {
+		w.rollOut()
+		pods := map[string]bool{}
+		for _, pod := range w.pods() {
+			pods[string(pod.UID)] = true
+		}
 		spec, _ := w.prober.spec(w.key("web"))
 		for _, target := range spec.Targets {
 			if !pods[target.ID] {
 				return "a pod that is gone is probed"
 			}
 		}
-		if len(spec.Targets) != int(*d.Spec.Replicas) {
-			return fmt.Sprintf("%d targets for %d replicas", len(spec.Targets), *d.Spec.Replicas)
+		if len(spec.Targets) != len(pods) {
+			return fmt.Sprintf("%d targets for %d pods", len(spec.Targets), len(pods))
 		}
-		return ""
+		server := w.web()
+		problem := differs(server.Status.Conditions, want, server.Status.ObservedGeneration, server.Generation)
+		if problem != "" {
+			w.prove(w.report())
+		}
+		return problem
 	})
-	w.prove(w.report())
-	w.becomes(map[string]string{"Ready": "True Proved", "Synced": "True Synced", "Available": "True Available"})
 }

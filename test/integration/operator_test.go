@@ -20,10 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/espalier-dev/espalier/internal/controller"
+	"github.com/espalier-dev/espalier/internal/prober"
 	"github.com/espalier-dev/espalier/internal/references"
 	"github.com/espalier-dev/espalier/internal/resources"
 	"github.com/espalier-dev/espalier/internal/setup"
@@ -42,7 +45,17 @@ type operator struct {
 // It is stopped at the end of the test at the latest.
 func startOperator(t *testing.T, access *rest.Config, namespace string) *operator {
 	t.Helper()
-	o := &operator{prober: newFakeProber(), writes: &writes{}, log: &safeBuffer{}, clock: &shiftedClock{Clock: clock.RealClock{}}}
+	fake := newFakeProber()
+	o := startOperatorWith(t, access, namespace, fake, fake.wake)
+	o.prober = fake
+	return o
+}
+
+// startOperatorWith starts the controllers with any prober. One that is a
+// Runnable is started as well.
+func startOperatorWith(t *testing.T, access *rest.Config, namespace string, probes controller.Prober, wake <-chan event.TypedGenericEvent[prober.Key]) *operator {
+	t.Helper()
+	o := &operator{writes: &writes{}, log: &safeBuffer{}, clock: &shiftedClock{Clock: clock.RealClock{}}}
 	access = rest.CopyConfig(access)
 	access.QPS, access.Burst = 1000, 1000
 	scheme := setup.Scheme()
@@ -66,16 +79,19 @@ func startOperator(t *testing.T, access *rest.Config, namespace string) *operato
 	fast := testclock.NewFakeClock(time.Now())
 	refs := references.New(mgr.GetAPIReader(), func(v []byte) string { return "digest of " + string(v) }, fast)
 	must(t, mgr.Add(refs))
+	if runnable, ok := probes.(manager.Runnable); ok {
+		must(t, mgr.Add(runnable))
+	}
 	reconciler := &controller.MCPServerReconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: o.clock,
 		Recorder:    mgr.GetEventRecorder("espalier"),
 		Resources:   resources.Options{ServerImage: "ghcr.io/espalier-dev/server:test", RunAsUser: ptr.To(resources.DefaultRunAsUser), PodSecurity: "restricted"},
-		PodSecurity: security, Prober: o.prober, References: refs,
+		PodSecurity: security, Prober: probes, References: refs,
 		Tokens:      func(string) func() (string, error) { return func() (string, error) { return "token", nil } },
 		TrustedKeys: []string{"a2V5"},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	sources := controller.Sources{Probes: o.prober.wake, References: refs.Wake()}
+	sources := controller.Sources{Probes: wake, References: refs.Wake()}
 	options := controller.Options{Concurrency: 2, Timeout: time.Minute}
 	must(t, controller.Setup(ctx, mgr, reconciler, sources, options, prometheus.NewRegistry()))
 

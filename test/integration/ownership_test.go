@@ -308,6 +308,29 @@ func TestSuspend(t *testing.T) {
 	w.toolBecomes("alpha", isServed)
 }
 
+// TestOtherSelector: a Deployment of ours with a selector that cannot be
+// changed is one clear condition, not an endless error (C05).
+func TestOtherSelector(t *testing.T) {
+	w := newWorld(t)
+	w.server(`{}`)
+	w.becomes(map[string]string{"Ready": "False Starting"})
+	w.rest()
+	w.stop()
+	d := get(w, "web-mcp", &appsv1.Deployment{})
+	must(t, api.Client.Delete(w.ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	d.ResourceVersion, d.UID, d.ManagedFields, d.Annotations = "", "", nil, nil
+	d.Spec.Selector.MatchLabels["app"] = "old"
+	d.Spec.Template.Labels["app"] = "old"
+	must(t, api.Client.Create(w.ctx, d))
+	w.operator = startOperator(t, w.access, w.namespace)
+	w.becomes(map[string]string{"Ready": "False ApplyFailed", "Stalled": "True ApplyFailed", "Available": "False ApplyFailed"})
+	if m := meta.FindStatusCondition(w.web().Status.Conditions, "Available").Message; !strings.Contains(m, "spec.selector") {
+		t.Errorf("it is told as %q", m)
+	}
+	must(t, api.Client.Delete(w.ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	w.serve()
+}
+
 // TestInvalidSpec: it is told, the pods stay, and it heals.
 func TestInvalidSpec(t *testing.T) {
 	w := newWorld(t)

@@ -51,7 +51,7 @@ func TestRollingRestart(t *testing.T) {
 		w.targeted(3)
 		ready("with three pods")
 	}
-	w.rollOutDone()
+	w.complete(get(w, "web-mcp", &appsv1.Deployment{}))
 	w.becomes(map[string]string{"Ready": "True Proved", "Reconciling": "-"})
 	w.rest()
 	if lines := w.writes.since(before, "MCPTool"); len(lines) > 0 {
@@ -66,15 +66,6 @@ func TestRollingRestart(t *testing.T) {
 	if d = get(w, "web-mcp", &appsv1.Deployment{}); d.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] == "" {
 		t.Error("the restart's annotation is gone")
 	}
-}
-
-// rollOutDone lets the Deployment say that it is complete.
-func (w *world) rollOutDone() {
-	w.Helper()
-	d := get(w, "web-mcp", &appsv1.Deployment{})
-	n := *d.Spec.Replicas
-	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
-	must(w.T, api.Client.Status().Update(w.ctx, d))
 }
 
 // TestGate: a pod takes traffic only after it was proved; the gate is opened

@@ -122,6 +122,22 @@ func (w *world) eventually(within time.Duration, what string, wrong func() strin
 	}
 }
 
+// never watches for a while that what is stays as it is.
+func (w *world) never(within time.Duration, what string, is func() string, stays string) {
+	w.Helper()
+	deadline := time.After(within)
+	for {
+		if now := is(); now != stays {
+			w.Fatalf("%s: %s", what, now)
+		}
+		select {
+		case <-deadline:
+			return
+		case <-time.After(at):
+		}
+	}
+}
+
 // condition of an object's conditions in one line: STATUS REASON, or "-".
 func condition(conditions []metav1.Condition, t string) string {
 	c := meta.FindStatusCondition(conditions, t)

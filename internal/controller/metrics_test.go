@@ -1,0 +1,53 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/ptr"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+)
+
+// TestMetricsEndWithTheServer: an unknown count has no series, and a server
+// that is gone has none at all.
+func TestMetricsEndWithTheServer(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := newMetrics(registry)
+	series := func() map[string]float64 {
+		t.Helper()
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]float64{}
+		for _, family := range families {
+			if !strings.HasPrefix(family.GetName(), "espalier_mcpserver_") {
+				continue
+			}
+			for _, metric := range family.GetMetric() {
+				out[strings.TrimPrefix(family.GetName(), "espalier_mcpserver_")] = metric.GetGauge().GetValue()
+			}
+		}
+		return out
+	}
+	key := keyOf("ns", "web")
+	status := mcpv1.MCPServerStatus{ToolCount: ptr.To[int32](3), HealthyReplicas: ptr.To[int32](2)}
+	m.observeServer(key, status)
+	if got := series(); len(got) != 3 || got["tools"] != 3 || got["healthy_replicas"] != 2 || got["ready"] != 0 {
+		t.Errorf("series %v", got)
+	}
+	status.ToolCount = nil
+	m.observeServer(key, status)
+	if got := series(); len(got) != 2 {
+		t.Errorf("an unknown count has a series: %v", got)
+	}
+	m.forgetServer(key)
+	if got := series(); len(got) != 0 {
+		t.Errorf("a server that is gone has series: %v", got)
+	}
+}
