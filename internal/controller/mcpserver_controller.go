@@ -129,7 +129,10 @@ func (r *MCPServerReconciler) writeStatus(ctx context.Context, s *serverScope, s
 	case err != nil:
 		return fmt.Errorf("write status: %w", err)
 	}
-	s.memory.unsaid, s.memory.superseded = time.Time{}, s.server.ResourceVersion
+	s.memory.unsaid, s.memory.superseded = time.Time{}, ""
+	if updated.ResourceVersion != s.server.ResourceVersion {
+		s.memory.superseded = s.server.ResourceVersion
+	}
 	r.metrics.statusWritten("MCPServer")
 	tellTransitions(r.Recorder, s.server, s.server.Status.Conditions, status.Conditions, toldConditions(&s.server.Status, &status)...)
 	return nil
