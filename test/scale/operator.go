@@ -59,13 +59,14 @@ func startOperator(ctx context.Context, dir, binary string, c *cluster) (*operat
 	return &operator{process: p, metrics: addresses[0], health: addresses[1], pprof: addresses[2]}, nil
 }
 
-// healthy is an error while the operator's health check fails.
-func (o *operator) healthy(ctx context.Context) error {
-	if err := o.alive(); err != nil {
-		return err
+// started reports whether the operator serves its health check and its metrics.
+func (o *operator) started(ctx context.Context) bool {
+	for _, url := range []string{"http://" + o.health + "/healthz", "http://" + o.metrics + "/metrics"} {
+		if _, err := fetch(ctx, url); err != nil {
+			return false
+		}
 	}
-	_, err := fetch(ctx, "http://"+o.health+"/healthz")
-	return err
+	return true
 }
 
 // save writes profiles of the operator as DIR/NAME.KIND.

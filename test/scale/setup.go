@@ -141,7 +141,7 @@ func (s *site) startOperator(ctx context.Context) error {
 		return err
 	}
 	_, err = until(ctx, time.Minute, "the operator starts", func() (bool, error) {
-		return s.operator.healthy(ctx) == nil, s.operator.alive()
+		return s.operator.started(ctx), s.operator.alive()
 	})
 	return err
 }
