@@ -35,6 +35,10 @@ type serverMemory struct {
 	// history holds for the last catalogs which version of each tool they
 	// serve.
 	history []served
+	// arrived is the catalog that was last seen in the operator's cache, and
+	// arrivedAt when that was.
+	arrived   string
+	arrivedAt time.Time
 	// pokes by pod.
 	pokes map[types.UID]*poke
 	// refs is the version of the mounted references that pods were told of.

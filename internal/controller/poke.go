@@ -37,6 +37,11 @@ type poke struct {
 // kubelet's own watch of the ConfigMap is lost.
 var pokeDelays = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 30 * time.Second}
 
+// pokeHeadStart is what the kubelet's watch of a ConfigMap gets before the
+// first poke: without it one poke of three overtakes that watch and is lost,
+// which costs a second.
+const pokeHeadStart = 50 * time.Millisecond
+
 func delayAfter(count int) time.Duration {
 	return pokeDelays[min(count, len(pokeDelays))-1]
 }
@@ -46,6 +51,9 @@ func delayAfter(count int) time.Duration {
 func (r *MCPServerReconciler) pokePods(ctx context.Context, s *serverScope) error {
 	if s.set == nil || !r.catalogArrived(s) {
 		return nil
+	}
+	if s.memory.arrived != s.set.Digest {
+		s.memory.arrived, s.memory.arrivedAt = s.set.Digest, s.now
 	}
 	rotated := s.credentialsChanged()
 	alive := map[types.UID]bool{}
@@ -89,11 +97,13 @@ func (r *MCPServerReconciler) pokeWhenDue(ctx context.Context, s *serverScope, p
 		p = &poke{digest: s.set.Digest}
 		s.memory.pokes[pod.UID] = p
 	}
+	due := s.memory.arrivedAt.Add(pokeHeadStart)
 	if p.count > 0 {
-		if wait := p.last.Add(delayAfter(p.count)).Sub(s.now); wait > 0 {
-			s.again(wait)
-			return nil
-		}
+		due = p.last.Add(delayAfter(p.count))
+	}
+	if wait := due.Sub(s.now); wait > 0 && !once {
+		s.again(wait)
+		return nil
 	}
 	if err := r.pokePod(ctx, pod, s.set.Digest); err != nil {
 		return err

@@ -97,6 +97,7 @@ func TestPokes(t *testing.T) {
 	}
 	w.tool("alpha", `expression: {text: "'new'"}`)
 	w.proved(w.pods[1])
+	headStart(t, w, p)
 	_, set := w.catalog()
 	short := strings.TrimPrefix(set.Digest, "sha256:")[:16]
 	for n, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 30 * time.Second, 30 * time.Second} {
@@ -124,6 +125,7 @@ func TestPokes(t *testing.T) {
 	}
 	// The next catalog begins at once, and the number goes on.
 	w.tool("alpha", `expression: {text: "'newer'"}`)
+	headStart(t, w, p)
 	if again := p.poke(t, w); again != time.Second {
 		t.Errorf("the next catalog: again in %s", again)
 	}
@@ -136,6 +138,16 @@ func TestPokes(t *testing.T) {
 			t.Errorf("patched as %s", kind)
 		}
 	}
+}
+
+// headStart: the kubelet's watch is given time before the first poke.
+func headStart(t *testing.T, w *world, p *poker) {
+	t.Helper()
+	before := len(p.annotations["web-1"])
+	if again := p.poke(t, w); again != pokeHeadStart || len(p.annotations["web-1"]) != before {
+		t.Errorf("the first poke is in %s, want %s", again, pokeHeadStart)
+	}
+	w.later(pokeHeadStart)
 }
 
 // TestPokesWait: no poke before the catalog has reached the operator's own
@@ -153,6 +165,8 @@ func TestPokesWait(t *testing.T) {
 			w.tool("alpha", `expression: {text: "'new'"}`)
 			change(w)
 			p.poke(t, w)
+			w.later(pokeHeadStart)
+			p.poke(t, w)
 			if len(p.annotations) != 0 {
 				t.Errorf("poked: %v", p.annotations)
 			}
@@ -165,10 +179,13 @@ func TestPokesWait(t *testing.T) {
 		s.children[childKey{"ConfigMap", cm.Name}] = cm
 	}
 	w.tool("alpha", `expression: {text: "'new'"}`)
-	late := w.scope()
-	late.children = s.children
-	if err := p.pokePods(t.Context(), late); err != nil || len(p.annotations) != 0 {
-		t.Errorf("poked before the catalog was there: %v, %v", p.annotations, err)
+	for range 2 {
+		late := w.scope()
+		late.children = s.children
+		if err := p.pokePods(t.Context(), late); err != nil || len(p.annotations) != 0 {
+			t.Errorf("poked before the catalog was there: %v, %v", p.annotations, err)
+		}
+		w.later(time.Minute)
 	}
 }
 
@@ -213,6 +230,10 @@ func TestPokeIsForbidden(t *testing.T) {
 	for _, cm := range resources.CatalogConfigMaps(w.server, s.set) {
 		s.children[childKey{"ConfigMap", cm.Name}] = cm
 	}
+	if err := p.pokePods(t.Context(), s); err != nil {
+		t.Errorf("before the head start is over: %v", err)
+	}
+	s.now = s.now.Add(pokeHeadStart)
 	known := asProblem(p.pokePods(t.Context(), s))
 	if known == nil || known.reason != mcpv1.ReasonForbidden || !strings.Contains(known.message, "patch pods/status") {
 		t.Errorf("problem %+v", known)

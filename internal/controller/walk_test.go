@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
@@ -29,6 +30,10 @@ type walker struct {
 	*world
 	random *rand.Rand
 	made   int
+	// spec of the server with its replicas left out, and whether the type is
+	// changed on the way.
+	base  string
+	mixed bool
 	// serves is the catalog that each pod has loaded, as its report would be.
 	serves map[string]*mcpprobe.Report
 	// known are the versions of alpha that each catalog serves.
@@ -61,8 +66,31 @@ var steps = []struct {
 		w.world.tool("alpha", fmt.Sprintf(`{description: "%d", expression: {text: "'%d'"}}`, w.made%2, w.made%5))
 	}},
 	{"break alpha", func(w *walker) { w.world.tool("alpha", `expression: {text: "1 +"}`) }},
-	{"scale", func(w *walker) { w.spec(fmt.Sprintf(`replicas: %d`, w.random.IntN(4))); w.deploy() }},
-	{"exclude alpha", func(w *walker) { w.spec(`{replicas: 2, tools: {exclude: [alpha]}}`); w.deploy() }},
+	{"scale", func(w *walker) { w.spec(fmt.Sprintf(w.base, w.random.IntN(4))); w.deploy() }},
+	{"exclude alpha", func(w *walker) {
+		if resources.Fronted(w.server) {
+			w.spec(`{replicas: 2, tools: {exclude: [alpha]}}`)
+			w.deploy()
+		}
+	}},
+	{"another type", func(w *walker) {
+		if w.mixed {
+			w.base = walks[w.random.IntN(len(walks))]
+			w.spec(fmt.Sprintf(w.base, 1))
+			w.targets = map[string]prober.TargetObservation{}
+			w.deploy()
+		}
+	}},
+	{"the endpoint is probed", func(w *walker) {
+		if !resources.HasPods(w.server) {
+			w.target(targetExternal, "web", prober.Proved, w.report())
+		}
+	}},
+	{"the endpoint rejects", func(w *walker) {
+		if !resources.HasPods(w.server) {
+			w.target(targetExternal, "web", prober.Failing, &mcpprobe.Report{Outcome: mcpprobe.AuthRejected, Step: mcpprobe.StepInitialize})
+		}
+	}},
 	{"a pod comes", func(w *walker) {
 		w.made++
 		pod := w.pod(fmt.Sprintf("web-%03d", w.made))
@@ -125,14 +153,22 @@ var steps = []struct {
 	{"minutes pass", func(w *walker) { w.later(3 * time.Minute) }},
 }
 
+// walks are the specs of servers that are walked with.
+var walks = []string{
+	`replicas: %d`,
+	`{type: Container, container: {image: i}, probe: {gateReadiness: true}, replicas: %d}`,
+	`{type: External, external: {url: "https://mcp.example.com/mcp"}, replicas: %d}`,
+}
+
 // TestRandomWalk holds what must be true of any status, whatever happened.
 func TestRandomWalk(t *testing.T) {
 	seen := map[string]bool{}
-	for seed := range uint64(25) {
+	for seed := range uint64(32) {
 		w := &walker{
-			world: newWorld(t, `replicas: 2`), random: rand.New(rand.NewPCG(seed, 7)),
+			random: rand.New(rand.NewPCG(seed, 7)), base: walks[seed%uint64(len(walks))], mixed: seed%4 == 3,
 			serves: map[string]*mcpprobe.Report{}, known: map[string]string{},
 		}
+		w.world = newWorld(t, fmt.Sprintf(w.base, 2))
 		w.deploy()
 		var trail []string
 		for range 150 {
@@ -152,7 +188,7 @@ func TestRandomWalk(t *testing.T) {
 		}
 	}
 	for _, state := range []string{
-		"Ready True Proved", "Ready True ScaledToZero", "Ready False Starting", "Ready False NotReady", "Ready False Timeout", "Ready False CatalogNotLoaded",
+		"Ready True Proved", "Ready True ScaledToZero", "Ready False Starting", "Ready False NotReady", "Ready False Timeout", "Ready False CatalogNotLoaded", "Ready False AuthRejected",
 		"Served True Served", "Served False CatalogPending", "Served False NotAccepted", "Served Unknown Pending", "Served Unknown ScaledToZero",
 	} {
 		if !seen[state] {
@@ -187,17 +223,20 @@ func (w *walker) checkServer(status mcpv1.MCPServerStatus) {
 		}
 	}
 	ready := meta.FindStatusCondition(status.Conditions, "Ready")
-	if ready.Reason == mcpv1.ReasonProved && (serving == 0 || failing > 0) {
+	if ready.Reason == mcpv1.ReasonProved && resources.HasPods(w.server) && (serving == 0 || failing > 0) {
 		w.t.Errorf("Ready is Proved with %d pods that take traffic, %d of which fail", serving, failing)
 	}
-	healthy, inSync := *status.HealthyReplicas, *status.SyncedReplicas
+	if !resources.HasPods(w.server) {
+		return
+	}
+	healthy, inSync := *status.HealthyReplicas, ptr.Deref(status.SyncedReplicas, 0)
 	if int(healthy) > serving-failing || inSync > *status.ReadyReplicas || int(*status.ReadyReplicas) != serving {
 		w.t.Errorf("%d healthy, %d synced, %d ready; %d take traffic, %d of which fail", healthy, inSync, *status.ReadyReplicas, serving, failing)
 	}
 	if serving == 0 && status.ToolCount != nil {
 		w.t.Error("tools are counted that nobody serves")
 	}
-	if resources.Replicas(w.server) == 0 && is("Ready") != "True" {
+	if resources.HasPods(w.server) && resources.Replicas(w.server) == 0 && is("Ready") != "True" {
 		w.t.Errorf("at zero Ready is %s", is("Ready"))
 	}
 }
@@ -229,6 +268,8 @@ func (w *walker) checkRestart() {
 	twin := *w.world
 	twin.targets = maps.Clone(w.targets)
 	twin.restart()
+	// A start-up budget begins anew, unless it was over.
+	twin.memory.endpointSince = w.memory.endpointSince
 	if diff := cmp.Diff(jsonOf(w.t, before), jsonOf(w.t, twin.pass())); diff != "" {
 		w.t.Errorf("a restart would write (-before +after):\n%s", diff)
 	}

@@ -174,6 +174,10 @@ func (w *world) later(d time.Duration) { w.now = w.now.Add(d) }
 // complete with the pods there are.
 func (w *world) deploy() {
 	w.t.Helper()
+	if !resources.HasPods(w.server) {
+		w.deployment = nil
+		return
+	}
 	in := resources.TemplateInput{Server: w.server}
 	if resources.Fronted(w.server) {
 		c, _ := w.catalog()

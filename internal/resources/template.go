@@ -198,7 +198,7 @@ func (o Options) addShared(t *corev1.PodTemplateSpec, in TemplateInput, w *mcpv1
 		SecurityContext: containerSecurityContext(),
 		StartupProbe:    httpProbe("/healthz", 1, StartupSeconds(server)),
 		ReadinessProbe:  httpProbe("/readyz", 5, 3),
-		LivenessProbe:   httpProbe("/healthz", 10, 3),
+		LivenessProbe:   livenessProbe(),
 		VolumeMounts:    slices.Concat([]corev1.VolumeMount{{Name: VolumeCatalog, MountPath: mountCatalog, ReadOnly: true}}, w.VolumeMounts),
 	}
 	t.Spec.Volumes = append(t.Spec.Volumes, catalogVolume(server))
@@ -283,6 +283,15 @@ func httpProbe(path string, period, threshold int32) *corev1.Probe {
 		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(portNameInternal), Scheme: corev1.URISchemeHTTP}},
 		PeriodSeconds: period, FailureThreshold: threshold, TimeoutSeconds: min(5, period), SuccessThreshold: 1,
 	}
+}
+
+// livenessProbe ends a process that hangs. One that does not even answer
+// /healthz will not drain either, so its end need not be waited for.
+func livenessProbe() *corev1.Probe {
+	grace := int64(5)
+	p := httpProbe("/healthz", 10, 3)
+	p.TerminationGracePeriodSeconds = &grace
+	return p
 }
 
 func tcpProbe(period, threshold int32) *corev1.Probe {
