@@ -19,8 +19,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
-// TestExamples reads each example strictly and expects each tool to be
-// accepted and served by a server of its own folder.
+// TestExamples reads each example strictly and expects each tool, resource and
+// prompt to be accepted and served by a server of its own folder.
 func TestExamples(t *testing.T) {
 	entries, err := os.ReadDir(".")
 	if err != nil {
@@ -35,42 +35,40 @@ func TestExamples(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir, "README.md")); err != nil {
 				t.Errorf("an example says what it is for: %v", err)
 			}
-			servers, tools := load(t, dir)
+			servers, registrations := load(t, dir)
 			if len(servers) == 0 {
 				t.Error("no MCPServer")
 			}
 			served := 0
 			for _, server := range servers {
-				served += check(t, server, tools)
+				served += check(t, server, registrations)
 			}
-			if served != len(tools) {
-				t.Errorf("%d of %d tools are served", served, len(tools))
+			if served != len(registrations) {
+				t.Errorf("%d of %d tools, resources and prompts are served", served, len(registrations))
 			}
 		})
 	}
 }
 
-// check expects server to serve the tools that name it, and counts them.
-func check(t *testing.T, server *mcpv1.MCPServer, tools []*mcpv1.MCPTool) int {
+// check expects server to serve what names it, and counts that.
+func check(t *testing.T, server *mcpv1.MCPServer, registrations []mcpv1.Registration) int {
 	t.Helper()
 	var compiled []*catalog.Compiled
-	for _, tool := range tools {
-		for _, ref := range tool.Spec.ServerRefs {
-			if ref.Name == server.Name {
-				compiled = append(compiled, catalog.CompileTool(tool))
-			}
+	for _, r := range registrations {
+		if catalog.Selects(r, server) {
+			compiled = append(compiled, catalog.Compile(r))
 		}
 	}
 	built := catalog.Build(server, compiled, serverconfig.ProbeTrust{})
-	for name, verdict := range built.Verdicts {
+	for id, verdict := range built.Verdicts {
 		if !verdict.Accepted {
-			t.Errorf("%s: %s: %s", name, verdict.Reason, verdict.Message)
+			t.Errorf("%s: %s: %s", id, verdict.Reason, verdict.Message)
 		}
 	}
 	return len(built.Served)
 }
 
-func load(t *testing.T, dir string) (servers []*mcpv1.MCPServer, tools []*mcpv1.MCPTool) {
+func load(t *testing.T, dir string) (servers []*mcpv1.MCPServer, registrations []mcpv1.Registration) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
@@ -86,14 +84,19 @@ func load(t *testing.T, dir string) (servers []*mcpv1.MCPServer, tools []*mcpv1.
 					server.Spec.Type = mcpv1.TypeTools
 				}
 				servers = append(servers, server)
-			case bytes.Contains(document, []byte("kind: MCPTool\n")):
-				tool := &mcpv1.MCPTool{}
-				decode(t, file, document, tool)
-				tools = append(tools, tool)
+			default:
+				for kind, r := range map[string]mcpv1.Registration{
+					"MCPTool": &mcpv1.MCPTool{}, "MCPResource": &mcpv1.MCPResource{}, "MCPPrompt": &mcpv1.MCPPrompt{},
+				} {
+					if bytes.Contains(document, []byte("kind: "+kind+"\n")) {
+						decode(t, file, document, r)
+						registrations = append(registrations, r)
+					}
+				}
 			}
 		}
 	}
-	return servers, tools
+	return servers, registrations
 }
 
 func documents(t *testing.T, file string) [][]byte {

@@ -17,10 +17,11 @@ const (
 	// ConditionAccepted: the spec is sound.
 	//
 	// True: Accepted. False: InvalidFilter, InvalidPodTemplate,
-	// PodSecurityViolation, CatalogTooLarge. On an MCPTool also NoExecutor
-	// (True), InvalidInputSchema, InvalidOutputSchema, InvalidExpression,
-	// InvalidMeta, InvalidURL, Conflict, ServerNotFound, NoServers,
-	// ServerNotFronted, Suspended, Filtered.
+	// PodSecurityViolation, CatalogTooLarge. On an MCPTool, MCPResource or
+	// MCPPrompt also NoExecutor (True), InvalidInputSchema,
+	// InvalidOutputSchema, InvalidExpression, InvalidMeta, InvalidURL,
+	// InvalidURI, Conflict, ServerNotFound, NoServers, ServerNotFronted,
+	// Suspended, Filtered.
 	ConditionAccepted = "Accepted"
 
 	// ConditionResolvedRefs: the Secrets and ConfigMaps that are named exist.
@@ -58,8 +59,8 @@ const (
 	// NotApplicable.
 	ConditionContractMet = "ContractMet"
 
-	// ConditionServed, of an MCPTool: clients of the server are answered with
-	// this version of the tool by each replica that takes traffic.
+	// ConditionServed, of an MCPTool, MCPResource or MCPPrompt: clients of the
+	// server are answered with this version by each replica that takes traffic.
 	//
 	// True: Served. False: NotAccepted, PartlyServed, ServerNotFound, NoServers,
 	// CatalogPending, and the reasons of Synced. Unknown: Pending, ScaledToZero,
@@ -168,11 +169,13 @@ const (
 	ReasonInvalidMeta = "InvalidMeta"
 	// ReasonInvalidURL: a URL cannot be used.
 	ReasonInvalidURL = "InvalidURL"
+	// ReasonInvalidURI: a resource's URI or URI template cannot be used.
+	ReasonInvalidURI = "InvalidURI"
 	// ReasonConflict: another entry of that name wins.
 	ReasonConflict = "Conflict"
 	// ReasonServerNotFound: the MCPServer does not exist.
 	ReasonServerNotFound = "ServerNotFound"
-	// ReasonServerNotFronted: the MCPServer is of a type that serves no MCPTools.
+	// ReasonServerNotFronted: the MCPServer is of a type that serves none of these.
 	ReasonServerNotFronted = "ServerNotFronted"
 	// ReasonFiltered: include, exclude or filter of the server leave the tool out.
 	ReasonFiltered = "Filtered"

@@ -31,6 +31,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&MCPServer{}, &MCPServerList{},
 		&MCPTool{}, &MCPToolList{},
+		&MCPResource{}, &MCPResourceList{},
+		&MCPPrompt{}, &MCPPromptList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -327,8 +327,9 @@ type ToolsPolicy struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Filter string `json:"filter,omitempty"`
 
-	// conflictPolicy says which of two tools of one name is served. Defaults
-	// to Oldest.
+	// conflictPolicy says which of two tools of one name is served, and
+	// likewise of two resources of one URI, two templates of one text and two
+	// prompts of one name. Defaults to Oldest.
 	// +optional
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
 }

@@ -50,18 +50,7 @@ type MCPToolList struct {
 // +kubebuilder:validation:XValidation:rule="!(has(self.http) && has(self.expression))",message="set at most one of http and expression: a tool has one handler"
 // +kubebuilder:validation:XValidation:rule="!has(self.expression) || has(self.expression.structured) || has(self.expression.text) || has(self.expression.content)",message="expression answers without a backend: set one of structured, text and content"
 type MCPToolSpec struct {
-	// serverRefs names the MCPServers that serve the tool.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	ServerRefs []ServerRef `json:"serverRefs,omitempty"`
-
-	// serverSelector selects the MCPServers that serve the tool by label.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="an empty selector would match every server: name at least one label"
-	ServerSelector *metav1.LabelSelector `json:"serverSelector,omitempty"`
+	RegistrationSpec `json:",inline"`
 
 	// name on the wire. Defaults to metadata.name. Widespread clients accept
 	// at most 64 characters.
@@ -124,10 +113,6 @@ type MCPToolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 64 && self[k].size() <= 256)",message="a key has at most 64 characters, a value at most 256"
 	Metadata map[string]string `json:"metadata,omitempty"`
 
-	// suspend hides the tool.
-	// +optional
-	Suspend *bool `json:"suspend,omitempty"`
-
 	// http answers a call by calling an HTTP endpoint.
 	// +optional
 	HTTP *HTTPHandler `json:"http,omitempty"`
@@ -135,54 +120,6 @@ type MCPToolSpec struct {
 	// expression answers a call by CEL over args and principal, with no backend.
 	// +optional
 	Expression *Result `json:"expression,omitempty"`
-}
-
-// ServerRef names an MCPServer in the same namespace.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.namespace)",message="a tool is served in its own namespace only: leave out namespace"
-type ServerRef struct {
-	// name of the MCPServer.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=50
-	Name string `json:"name,omitempty"`
-
-	// namespace is refused: attaching a tool to another team's server would
-	// inject text and calls into their agents.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Namespace string `json:"namespace,omitempty"`
-}
-
-// Icon is an image for clients that show one.
-type Icon struct {
-	// src is an https: or data: URI.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=8192
-	// +kubebuilder:validation:Pattern=`^(https://|data:image/)`
-	Src string `json:"src,omitempty"`
-
-	// mimeType of the image.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=128
-	MIMEType string `json:"mimeType,omitempty"`
-
-	// sizes such as 48x48, or any.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=32
-	Sizes []string `json:"sizes,omitempty"`
-
-	// theme that the icon is for.
-	// +optional
-	// +kubebuilder:validation:Enum=light;dark
-	Theme string `json:"theme,omitempty"`
 }
 
 // ToolAnnotations are hints for clients, as MCP defines them.
@@ -294,23 +231,9 @@ type HTTPBody struct {
 	MediaType string `json:"mediaType,omitempty"`
 }
 
-// MaxStatusServers is how many servers status.servers of a registration
-// names; status.serversOmitted counts the rest.
-const MaxStatusServers = 64
-
-// MCPToolStatus is what was observed of a tool. It has no replica counts: a
-// rollout of a server writes no tool's status.
+// MCPToolStatus is what was observed of a tool.
 type MCPToolStatus struct {
-	// observedGeneration is the generation of spec that this status is of.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"` //nolint:kubeapilinter // -1 and the generations are all its values.
-
-	// conditions that summarise those of servers.
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	// +kubebuilder:validation:MaxItems=16
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	RegistrationStatus `json:",inline"`
 
 	// toolName is the name on the wire.
 	// +optional
@@ -323,35 +246,4 @@ type MCPToolStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	Handler string `json:"handler,omitempty"`
-
-	// serverCount is the number of servers that the tool was accepted by.
-	// +optional
-	ServerCount *int32 `json:"serverCount,omitempty"`
-
-	// servers that serverRefs or serverSelector name.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=64
-	Servers []ToolServerStatus `json:"servers,omitempty"`
-
-	// serversOmitted counts the servers that servers has no room for.
-	// +optional
-	ServersOmitted *int32 `json:"serversOmitted,omitempty"`
-}
-
-// ToolServerStatus is how a tool fares with one server.
-type ToolServerStatus struct {
-	// name of the MCPServer.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Name string `json:"name,omitempty"`
-
-	// conditions Accepted, ResolvedRefs and Served.
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	// +kubebuilder:validation:MaxItems=8
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

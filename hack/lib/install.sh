@@ -13,12 +13,13 @@ operator_yaml() {
 install_operator() {
   operator_yaml | "$KUBECTL" apply --server-side --force-conflicts -f - >/dev/null
   "$KUBECTL" wait --for=condition=Established --timeout=60s \
-    crd/mcpservers.mcp.espalier.dev crd/mcptools.mcp.espalier.dev >/dev/null
+    crd/mcpservers.mcp.espalier.dev crd/mcptools.mcp.espalier.dev \
+    crd/mcpresources.mcp.espalier.dev crd/mcpprompts.mcp.espalier.dev >/dev/null
   "$KUBECTL" -n espalier-system rollout status deployment/espalier-manager --timeout=180s
 }
 
 # uninstall_operator deletes servers first, while the operator runs, then the rest.
 uninstall_operator() {
-  "$KUBECTL" delete mcptools,mcpservers --all --all-namespaces --ignore-not-found --timeout=60s 2>/dev/null || true
+  "$KUBECTL" delete mcptools,mcpresources,mcpprompts,mcpservers --all --all-namespaces --ignore-not-found --timeout=60s 2>/dev/null || true
   operator_yaml | "$KUBECTL" delete --ignore-not-found --timeout=120s -f - >/dev/null
 }

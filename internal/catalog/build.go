@@ -21,20 +21,20 @@ type Catalog struct {
 	// Config is the catalog file. It is made in any case: a filter that does
 	// not compile hides every tool.
 	Config *serverconfig.Config
-	// Verdicts by the MCPTool's metadata.name.
-	Verdicts map[string]Verdict
-	// Served are the accepted tools by metadata.name.
-	Served map[string]*Compiled
-	// Refs of the accepted tools, sorted.
+	// Verdicts on all registrations.
+	Verdicts map[ID]Verdict
+	// Served are the accepted registrations.
+	Served map[ID]*Compiled
+	// Refs of the accepted registrations, sorted.
 	Refs []Ref
 }
 
-// Build joins the tools that name server. Their order does not matter.
-func Build(server *mcpv1.MCPServer, tools []*Compiled, trust serverconfig.ProbeTrust) *Catalog {
+// Build joins the registrations that name server. Their order does not matter.
+func Build(server *mcpv1.MCPServer, registrations []*Compiled, trust serverconfig.ProbeTrust) *Catalog {
 	c := &Catalog{
 		Server:   accepted(mcpv1.ReasonAccepted, "The spec is sound."),
-		Verdicts: make(map[string]Verdict, len(tools)),
-		Served:   make(map[string]*Compiled, len(tools)),
+		Verdicts: make(map[ID]Verdict, len(registrations)),
+		Served:   make(map[ID]*Compiled, len(registrations)),
 		Config: &serverconfig.Config{
 			Version:        serverconfig.Version,
 			Server:         serverInfo(server),
@@ -46,32 +46,51 @@ func Build(server *mcpv1.MCPServer, tools []*Compiled, trust serverconfig.ProbeT
 		},
 	}
 	set(&c.Config.CacheSeconds, server.Spec.CacheSeconds)
-	candidates := c.admit(server, tools)
+	candidates := c.admit(server, registrations)
 	c.resolveConflicts(server, candidates)
 	for _, t := range c.Served {
-		c.Config.Tools = append(c.Config.Tools, *t.Entry)
+		c.list(t)
 		c.Refs = append(c.Refs, t.Refs...)
 	}
 	slices.SortFunc(c.Config.Tools, func(a, b serverconfig.Tool) int { return cmp.Compare(a.Name, b.Name) })
+	byURI := func(a, b serverconfig.Resource) int { return cmp.Compare(a.URI, b.URI) }
+	slices.SortFunc(c.Config.Resources, byURI)
+	slices.SortFunc(c.Config.Templates, byURI)
+	slices.SortFunc(c.Config.Prompts, func(a, b serverconfig.Prompt) int { return cmp.Compare(a.Name, b.Name) })
 	c.Refs = SortRefs(c.Refs)
 	return c
 }
 
-// admit gives the tools that are sound, switched on and not filtered out.
-func (c *Catalog) admit(server *mcpv1.MCPServer, tools []*Compiled) []*Compiled {
+// list puts what is served into its list.
+func (c *Catalog) list(t *Compiled) {
+	switch t.List {
+	case Tools:
+		c.Config.Tools = append(c.Config.Tools, *t.Tool)
+	case Resources:
+		c.Config.Resources = append(c.Config.Resources, *t.Resource)
+	case Templates:
+		c.Config.Templates = append(c.Config.Templates, *t.Resource)
+	case Prompts:
+		c.Config.Prompts = append(c.Config.Prompts, *t.Prompt)
+	}
+}
+
+// admit gives the registrations that are sound, switched on and not filtered
+// out.
+func (c *Catalog) admit(server *mcpv1.MCPServer, registrations []*Compiled) []*Compiled {
 	keep := c.filter(server)
 	var out []*Compiled
-	for _, t := range tools {
+	for _, t := range registrations {
 		v := t.Verdict
 		switch {
 		case t.Suspended:
-			v = refused(mcpv1.ReasonSuspended, "spec.suspend is true: the tool is hidden.")
-		case v.Accepted:
+			v = refused(mcpv1.ReasonSuspended, "spec.suspend is true: the %s is hidden.", t.ID.Kind.noun())
+		case v.Accepted && t.List == Tools:
 			if f := keep(t); !f.Accepted {
 				v = f
 			}
 		}
-		c.Verdicts[t.Object] = v
+		c.Verdicts[t.ID] = v
 		if v.Accepted {
 			out = append(out, t)
 		}
@@ -80,6 +99,7 @@ func (c *Catalog) admit(server *mcpv1.MCPServer, tools []*Compiled) []*Compiled 
 }
 
 // filter gives the test that include, exclude and filter of server make up.
+// They are about tools.
 func (c *Catalog) filter(server *mcpv1.MCPServer) func(*Compiled) Verdict {
 	policy := server.Spec.Tools
 	if policy == nil {
@@ -129,31 +149,38 @@ func matches(globs []string, name string) bool {
 	})
 }
 
-// resolveConflicts fills Served with one tool per name at most.
+// resolveConflicts fills Served with one registration per identity and list
+// at most.
 func (c *Catalog) resolveConflicts(server *mcpv1.MCPServer, candidates []*Compiled) {
 	policy := mcpv1.ConflictOldest
 	if t := server.Spec.Tools; t != nil && t.ConflictPolicy != "" {
 		policy = t.ConflictPolicy
 	}
 	slices.SortFunc(candidates, func(a, b *Compiled) int { return precedence(a, b, policy) })
-	byName := make(map[string][]*Compiled, len(candidates))
-	for _, t := range candidates {
-		byName[t.Name()] = append(byName[t.Name()], t)
+	type identity struct {
+		list List
+		name string
 	}
-	for name, group := range byName {
+	groups := make(map[identity][]*Compiled, len(candidates))
+	for _, t := range candidates {
+		at := identity{t.List, t.Name()}
+		groups[at] = append(groups[at], t)
+	}
+	for at, group := range groups {
+		what, field := at.list.identity()
 		if policy == mcpv1.ConflictHideAll && len(group) > 1 {
 			for i, t := range group {
 				other := group[(i+1)%len(group)]
-				c.Verdicts[t.Object] = refused(mcpv1.ReasonConflict,
-					"MCPTool %s has the name %s too, and conflictPolicy HideAll of MCPServer %s hides both. Rename one by spec.name.", other.Object, name, server.Name)
+				c.Verdicts[t.ID] = refused(mcpv1.ReasonConflict,
+					"%s has the %s %s too, and conflictPolicy HideAll of MCPServer %s hides both. Change %s of one.", other.ID, what, at.name, server.Name, field)
 			}
 			continue
 		}
 		winner := group[0]
-		c.Served[winner.Object] = winner
+		c.Served[winner.ID] = winner
 		for _, t := range group[1:] {
-			c.Verdicts[t.Object] = refused(mcpv1.ReasonConflict,
-				"MCPTool %s has the name %s too and wins on MCPServer %s by conflictPolicy %s. Rename one by spec.name, or delete one.", winner.Object, name, server.Name, policy)
+			c.Verdicts[t.ID] = refused(mcpv1.ReasonConflict,
+				"%s has the %s %s too and wins on MCPServer %s by conflictPolicy %s. Change %s of one, or delete one.", winner.ID, what, at.name, server.Name, policy, field)
 		}
 	}
 }
@@ -165,5 +192,5 @@ func precedence(a, b *Compiled, policy mcpv1.ConflictPolicy) int {
 	if policy == mcpv1.ConflictNewest {
 		age = -age
 	}
-	return cmp.Or(age, cmp.Compare(a.Object, b.Object))
+	return cmp.Or(age, a.ID.Compare(b.ID))
 }

@@ -80,7 +80,7 @@ func TestFilters(t *testing.T) {
 				t.Errorf("the server's verdict is %+v, want %s", c.Server, test.server)
 			}
 			for object, reason := range test.reasons {
-				if v := c.Verdicts[object]; v.Accepted || v.Reason != reason || v.Message == "" {
+				if v := c.Verdicts[toolID(object)]; v.Accepted || v.Reason != reason || v.Message == "" {
 					t.Errorf("verdict on %s is %+v, want %s", object, v, reason)
 				}
 			}
@@ -126,14 +126,14 @@ func TestConflicts(t *testing.T) {
 				s = server(t, `tools: {conflictPolicy: `+test.policy+`}`)
 			}
 			c := build(s, append([]*mcpv1.MCPTool{other}, test.tools...)...)
-			if !c.Verdicts["other"].Accepted {
-				t.Errorf("a tool of another name was harmed: %+v", c.Verdicts["other"])
+			if !c.Verdicts[toolID("other")].Accepted {
+				t.Errorf("a tool of another name was harmed: %+v", c.Verdicts[toolID("other")])
 			}
 			for _, tool := range test.tools {
-				v := c.Verdicts[tool.Name]
+				v := c.Verdicts[IDOf(tool)]
 				switch {
 				case tool.Name == test.winner:
-					if !v.Accepted || c.Served[tool.Name] == nil {
+					if !v.Accepted || c.Served[IDOf(tool)] == nil {
 						t.Errorf("the winner %s was refused: %+v", tool.Name, v)
 					}
 				case test.policy == "exclude-old":
@@ -215,7 +215,7 @@ func TestBrokenToolHarmsNoOther(t *testing.T) {
 			if got := encode(t, c); got != want {
 				t.Errorf("a broken tool changed the catalog:\n%s", cmp.Diff(want, got))
 			}
-			if v := c.Verdicts["0-broken"]; v.Accepted {
+			if v := c.Verdicts[toolID("0-broken")]; v.Accepted {
 				t.Errorf("the broken tool was accepted: %+v", v)
 			}
 			if diff := cmp.Diff([]Ref{{Kind: RefSecret, Name: "s", Key: "k"}}, c.Refs); diff != "" {

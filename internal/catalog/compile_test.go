@@ -100,8 +100,8 @@ func TestCompileVerdicts(t *testing.T) {
 			if v.Accepted != test.accepted || v.Reason != test.reason || !strings.Contains(v.Message, test.message) {
 				t.Errorf("verdict %+v, want accepted %v, reason %s and %q in the message", v, test.accepted, test.reason, test.message)
 			}
-			if (c.Entry != nil) != test.accepted {
-				t.Errorf("entry %v of a tool with accepted %v", c.Entry, test.accepted)
+			if (c.Tool != nil) != test.accepted {
+				t.Errorf("entry %v of a tool with accepted %v", c.Tool, test.accepted)
 			}
 			if again := CompileTool(tool(t, "a", test.spec)); again.Verdict != v || again.EntryDigest != c.EntryDigest {
 				t.Errorf("compiled again: %+v, first %+v", again.Verdict, v)

@@ -42,10 +42,15 @@ func encodeDefinition(tool *mcpv1.MCPTool) (json.RawMessage, error) {
 	if !empty(spec.Meta) {
 		d.Meta = spec.Meta.Raw
 	}
+	return encodePlain(d)
+}
+
+// encodePlain is JSON without the escapes that HTML needs.
+func encodePlain(v any) (json.RawMessage, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(d); err != nil {
+	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil

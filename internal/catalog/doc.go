@@ -5,6 +5,6 @@
 // and its registrations go in, the catalog file and a verdict per
 // registration come out, the same bytes for the same input.
 //
-// Each registration is compiled alone (CompileTool), a costly step that
+// Each registration is compiled alone (Compile), a costly step that
 // depends on its spec only and may be kept; Build joins them.
 package catalog

@@ -160,14 +160,18 @@ type located struct {
 	want  expression.Kind
 }
 
-func checkExpressions(tool *mcpv1.MCPTool) Verdict {
+func toolExpressions(tool *mcpv1.MCPTool) []located {
 	var all []located
 	if h := tool.Spec.HTTP; h != nil {
 		all = slices.Concat(headerExpressions(h.Headers), parameterExpressions("spec.http.path", h.Path, expression.Scalar),
 			parameterExpressions("spec.http.query", h.Query, expression.ScalarOrList), bodyExpression(h.Body),
 			resultExpressions("spec.http.result", expression.Response, h.Result))
 	}
-	all = append(all, resultExpressions("spec.expression", expression.Call, tool.Spec.Expression)...)
+	return append(all, resultExpressions("spec.expression", expression.Call, tool.Spec.Expression)...)
+}
+
+// checkExpressions compiles all that are there.
+func checkExpressions(all []located) Verdict {
 	for _, e := range all {
 		if e.src == "" {
 			continue
@@ -212,13 +216,17 @@ func resultExpressions(where string, scope expression.Scope, r *mcpv1.Result) []
 		{where + ".isError", scope, r.IsError, expression.Bool},
 	}
 	for _, c := range r.Content {
-		want := expression.StringOrBytes
-		if c.Type == mcpv1.ContentText || c.Type == mcpv1.ContentResourceLink {
-			want = expression.String
-		}
-		out = append(out, located{where + ".content", scope, c.Expression, want})
+		out = append(out, located{where + ".content", scope, c.Expression, contentKind(c.Type)})
 	}
 	return out
+}
+
+// contentKind is what the expression of a content block gives.
+func contentKind(t mcpv1.ContentType) expression.Kind {
+	if t == mcpv1.ContentText || t == mcpv1.ContentResourceLink {
+		return expression.String
+	}
+	return expression.StringOrBytes
 }
 
 func filterVars(raw json.RawMessage, tool *mcpv1.MCPTool) map[string]any {

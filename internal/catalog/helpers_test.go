@@ -67,3 +67,5 @@ func servedNames(c *Catalog) []string {
 	}
 	return names
 }
+
+func toolID(name string) ID { return ID{KindTool, name} }

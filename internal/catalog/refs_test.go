@@ -54,7 +54,7 @@ func TestRefs(t *testing.T) {
 			CertFile: "secrets/cert/tls.crt", KeyFile: "secrets/cert/tls.key",
 		},
 	}
-	if diff := cmp.Diff(connection, c.Entry.HTTP.Connection); diff != "" {
+	if diff := cmp.Diff(connection, c.Tool.HTTP.Connection); diff != "" {
 		t.Errorf("connection (-want +got):\n%s", diff)
 	}
 }
@@ -107,10 +107,10 @@ func TestHandlers(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := CompileTool(tool(t, "a", test.spec))
-			if c.Entry == nil {
+			if c.Tool == nil {
 				t.Fatalf("refused: %+v", c.Verdict)
 			}
-			if diff := cmp.Diff(test.want, c.Entry.HTTP); diff != "" {
+			if diff := cmp.Diff(test.want, c.Tool.HTTP); diff != "" {
 				t.Errorf("handler (-want +got):\n%s", diff)
 			}
 		})
@@ -131,10 +131,10 @@ func TestDefinition(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := CompileTool(tool(t, "a", test.spec))
-			if c.Entry == nil {
+			if c.Tool == nil {
 				t.Fatalf("refused: %+v", c.Verdict)
 			}
-			if got := string(c.Entry.Definition); got != test.want {
+			if got := string(c.Tool.Definition); got != test.want {
 				t.Errorf("definition\n got %s\nwant %s", got, test.want)
 			}
 		})

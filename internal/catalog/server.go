@@ -25,15 +25,16 @@ const (
 	defaultMaxMessageBytes = 10 << 20
 )
 
-// Selects reports whether tool names server: by name, or by label.
-func Selects(tool *mcpv1.MCPTool, server *mcpv1.MCPServer) bool {
-	if tool.Namespace != server.Namespace {
+// Selects reports whether r names server: by name, or by label.
+func Selects(r mcpv1.Registration, server *mcpv1.MCPServer) bool {
+	if r.GetNamespace() != server.Namespace {
 		return false
 	}
-	if tool.Spec.ServerSelector == nil {
-		return slices.ContainsFunc(tool.Spec.ServerRefs, func(r mcpv1.ServerRef) bool { return r.Name == server.Name })
+	spec := r.GetRegistrationSpec()
+	if spec.ServerSelector == nil {
+		return slices.ContainsFunc(spec.ServerRefs, func(ref mcpv1.ServerRef) bool { return ref.Name == server.Name })
 	}
-	selector, err := metav1.LabelSelectorAsSelector(tool.Spec.ServerSelector)
+	selector, err := metav1.LabelSelectorAsSelector(spec.ServerSelector)
 	return err == nil && !selector.Empty() && selector.Matches(labels.Set(server.Labels))
 }
 

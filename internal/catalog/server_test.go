@@ -92,7 +92,7 @@ func TestSelects(t *testing.T) {
 		"by name":               {`serverRefs: [{name: other}, {name: s}]`, true},
 		"another name":          {`serverRefs: [{name: other}]`, false},
 		"by label":              {`serverSelector: {matchLabels: {team: x}}`, true},
-		"another label":         {`serverSelector: {matchLabels: {team: y}}`, false},
+		"another label":         {`serverSelector: {matchLabels: {team: "y"}}`, false},
 		"by expression":         {`serverSelector: {matchExpressions: [{key: team, operator: In, values: [x, z]}]}`, true},
 		"absent label":          {`serverSelector: {matchExpressions: [{key: other, operator: DoesNotExist}]}`, true},
 		"empty selects nothing": {`serverSelector: {}`, false},

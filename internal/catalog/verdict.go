@@ -24,9 +24,9 @@ func refused(reason, format string, args ...any) Verdict {
 	return Verdict{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// NotFronted is the verdict on a tool that names a server which serves no
-// MCPTools.
+// NotFronted is the verdict on what names a server that serves no
+// registrations.
 func NotFronted(server *mcpv1.MCPServer) Verdict {
 	return refused(mcpv1.ReasonServerNotFronted,
-		"MCPServer %s is of type %s and serves its own tools. Name an MCPServer of type Tools.", server.Name, server.Spec.Type)
+		"MCPServer %s is of type %s and serves what it has itself. Name an MCPServer of type Tools.", server.Name, server.Spec.Type)
 }

@@ -58,18 +58,29 @@ type Tool struct {
 	Fields Fields `json:"fields"`
 }
 
+// Keys of what is unique among the entries of a list.
+const (
+	KeyName        = "name" // tools and prompts
+	KeyURI         = "uri"
+	KeyURITemplate = "uriTemplate"
+)
+
 // Of gives the digests of one definition as it is listed. The error wraps
 // ErrMalformed or ErrTooLarge.
-func Of(raw json.RawMessage) (Tool, error) {
+func Of(raw json.RawMessage) (Tool, error) { return OfEntry(raw, KeyName) }
+
+// OfEntry is Of for an entry of any list; what stands under key is its
+// identity and becomes the Name. A resource's own name counts among Other.
+func OfEntry(raw json.RawMessage, key string) (Tool, error) {
 	parts, err := split(raw)
 	if err != nil {
 		return Tool{}, err
 	}
 	var tool Tool
-	if err := json.Unmarshal(parts["name"], &tool.Name); err != nil || string(parts["name"]) == "null" {
-		return Tool{}, fmt.Errorf("%w: no string for a name", ErrMalformed)
+	if err := json.Unmarshal(parts[key], &tool.Name); err != nil || string(parts[key]) == "null" {
+		return Tool{}, fmt.Errorf("%w: no string for a %s", ErrMalformed, key)
 	}
-	delete(parts, "name")
+	delete(parts, key)
 	delete(parts, "icons")
 	take := func(key string) string {
 		value, ok := parts[key]

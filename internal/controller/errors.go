@@ -1,8 +1,8 @@
 // Copyright 2026 The Espalier Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller reconciles MCPServers and MCPTools: phases over a scope,
-// one status write at the end. It dials no MCP server; what is known of pods
+// Package controller reconciles MCPServers and what they serve: phases over a
+// scope, one status write at the end. It dials no MCP server; what is known of pods
 // comes from the prober.
 package controller
 

@@ -79,7 +79,7 @@ func TestCatalogTooLarge(t *testing.T) {
 		for j := range text {
 			text[j] = alphabet[random.IntN(64)]
 		}
-		s.tools = append(s.tools, w.tool(fmt.Sprintf("big-%03d", i), fmt.Sprintf(`{description: "%s", expression: {text: "''"}}`, text)))
+		s.registrations = append(s.registrations, w.tool(fmt.Sprintf("big-%03d", i), fmt.Sprintf(`{description: "%s", expression: {text: "''"}}`, text)))
 	}
 	s.set, s.catalog = nil, nil
 	r := &MCPServerReconciler{memory: w.toolMemory}
@@ -95,7 +95,7 @@ func TestCatalogTooLarge(t *testing.T) {
 	if err := (&MCPServerReconciler{}).pokePods(t.Context(), s); err != nil {
 		t.Error(err)
 	}
-	for name, v := range toolVerdicts(s, conditionVerdict(status.Conditions, "Synced")) {
+	for name, v := range registrationVerdicts(s, conditionVerdict(status.Conditions, "Synced")) {
 		if v.served != nil && v.served.status == metav1.ConditionTrue {
 			t.Errorf("%s is said to be served", name)
 		}

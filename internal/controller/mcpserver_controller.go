@@ -79,7 +79,7 @@ func (r *MCPServerReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 		return reconcile.Result{}, err
 	}
 	status := serverStatus(s)
-	r.verdicts.publish(s.key, toolVerdicts(s, conditionVerdict(status.Conditions, mcpv1.ConditionSynced)))
+	r.verdicts.publish(s.key, registrationVerdicts(s, conditionVerdict(status.Conditions, mcpv1.ConditionSynced)))
 	if err := r.writeStatus(ctx, s, status); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -157,19 +157,21 @@ type Options struct {
 // setup registers the controller of MCPServers.
 func (r *MCPServerReconciler) setup(mgr ctrl.Manager, sources Sources, opts Options) error {
 	specOrLabels := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("mcpserver").
 		For(&mcpv1.MCPServer{}, builder.WithPredicates(specOrLabels)).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
 		Owns(&corev1.ConfigMap{}).
 		Owns(&policyv1.PodDisruptionBudget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&mcpv1.MCPTool{}, handler.EnqueueRequestsFromMapFunc(r.serversOfTool), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(serverOfPod)).
 		WatchesRawSource(wakeUps(sources.Probes)).
 		WatchesRawSource(wakeUps(sources.References)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: opts.Concurrency, ReconciliationTimeout: opts.Timeout}).
-		Complete(r)
+		WithOptions(controller.Options{MaxConcurrentReconciles: opts.Concurrency, ReconciliationTimeout: opts.Timeout})
+	for _, kind := range registrationKinds {
+		b = b.Watches(kind.object(), handler.EnqueueRequestsFromMapFunc(r.serversOf), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	return b.Complete(r)
 }
 
 // wakeUps turns a channel of names into a source.
@@ -180,27 +182,28 @@ func wakeUps(channel <-chan event.TypedGenericEvent[types.NamespacedName]) sourc
 		}))
 }
 
-// serversOfTool gives the servers that a tool names, by name or by label.
-func (r *MCPServerReconciler) serversOfTool(ctx context.Context, obj client.Object) []reconcile.Request {
-	tool, ok := obj.(*mcpv1.MCPTool)
+// serversOf gives the servers that a registration names, by name or by label.
+func (r *MCPServerReconciler) serversOf(ctx context.Context, obj client.Object) []reconcile.Request {
+	registration, ok := obj.(mcpv1.Registration)
 	if !ok {
 		return nil
 	}
+	spec := registration.GetRegistrationSpec()
 	var out []reconcile.Request
-	for _, ref := range tool.Spec.ServerRefs {
-		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: tool.Namespace, Name: ref.Name}})
+	for _, ref := range spec.ServerRefs {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: ref.Name}})
 	}
-	if tool.Spec.ServerSelector == nil {
+	if spec.ServerSelector == nil {
 		return out
 	}
 	var servers mcpv1.MCPServerList
 	// They are only looked at: no copies.
-	if err := r.Client.List(ctx, &servers, client.InNamespace(tool.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &servers, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the servers of a selector")
 		return out
 	}
 	for i := range servers.Items {
-		if catalog.Selects(tool, &servers.Items[i]) {
+		if catalog.Selects(registration, &servers.Items[i]) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&servers.Items[i])})
 		}
 	}

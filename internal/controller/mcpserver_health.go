@@ -5,6 +5,8 @@ package controller
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/catalog"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/prober"
@@ -237,14 +240,14 @@ func (s *serverScope) notSynced(state syncState, pod, detail string) verdict {
 	left := s.catalogTimeLeft()
 	switch {
 	case state == syncNotMounted:
-		return no(mcpv1.ReasonRolloutForCredentials, "A tool names a Secret or ConfigMap that the pods do not mount yet: they are being replaced, once.")
+		return no(mcpv1.ReasonRolloutForCredentials, "Something served names a Secret or ConfigMap that the pods do not mount yet: they are being replaced, once.")
 	case state == syncUnsupported:
 		return no(mcpv1.ReasonCatalogUnsupported, fmt.Sprintf("The server image of pod %s lacks what the catalog requires (%s); it keeps the catalog it has. Use a newer --server-image.", pod, detail))
 	case left > 0:
 		s.again(left + 100*time.Millisecond)
 		return no(mcpv1.ReasonCatalogPending, "A change of the catalog is on its way to the pods.")
 	case state == syncMismatch:
-		return no(mcpv1.ReasonListMismatch, fmt.Sprintf("Pod %s lists other tools than its catalog has (%s). Read: kubectl logs %s -n %s.", pod, detail, pod, s.server.Namespace))
+		return no(mcpv1.ReasonListMismatch, fmt.Sprintf("Pod %s lists something else than its catalog has (%s). Read: kubectl logs %s -n %s.", pod, detail, pod, s.server.Namespace))
 	default:
 		return no(mcpv1.ReasonCatalogNotLoaded, fmt.Sprintf("A change of the catalog was not loaded within %s (%s%s). Read: kubectl logs -l %s=%s -n %s.", catalogGrace, podPrefix(pod), detail, mcpv1.LabelServer, s.server.Name, s.server.Namespace))
 	}
@@ -290,29 +293,28 @@ func (s *serverScope) notLoaded(report *podreport.Report) (syncState, string) {
 	return syncNotLoaded, "state " + string(report.CatalogState)
 }
 
-// listDiff compares what is listed with the catalog and names the first tool
+// listDiff compares what is listed with the catalog and names the first entry
 // that differs.
 func (s *serverScope) listDiff(report *mcpprobe.Report) string {
-	listed := make(map[string]string, len(report.Tools.Tools))
-	for _, t := range report.Tools.Tools {
-		listed[t.Name] = t.Digest
-	}
-	wanted := 0
-	for _, object := range sortedKeys(s.catalog.Served) {
-		tool := s.catalog.Served[object]
-		wanted++
-		digest, ok := listed[tool.Name()]
+	listed := listedBy(report)
+	wanted := map[catalog.List]int{}
+	for _, id := range slices.SortedFunc(maps.Keys(s.catalog.Served), catalog.ID.Compare) {
+		entry := s.catalog.Served[id]
+		wanted[entry.List]++
+		digest, ok := listed[entry.List][wireName(entry)]
 		switch {
 		case !ok && report.Truncated:
 			continue
 		case !ok:
-			return fmt.Sprintf("%s is not listed", tool.Name())
-		case digest != tool.Wire.Digest:
-			return fmt.Sprintf("%s is another definition", tool.Name())
+			return fmt.Sprintf("%s is not listed", wireName(entry))
+		case digest != entry.Wire.Digest:
+			return fmt.Sprintf("%s is another definition", wireName(entry))
 		}
 	}
-	if len(listed) > wanted {
-		return fmt.Sprintf("%d more than wanted", len(listed)-wanted)
+	for _, list := range []catalog.List{catalog.Tools, catalog.Resources, catalog.Templates, catalog.Prompts} {
+		if more := len(listed[list]) - wanted[list]; more > 0 {
+			return fmt.Sprintf("%d %s more than wanted", more, list)
+		}
 	}
 	return ""
 }

@@ -4,7 +4,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +30,7 @@ type phase struct {
 // serverPhases in their order: spec flows down to the children, then what is
 // observed flows up.
 var serverPhases = []phase{
-	{"tools", (*MCPServerReconciler).loadTools},
+	{"registrations", (*MCPServerReconciler).loadRegistrations},
 	{"catalog", (*MCPServerReconciler).buildCatalog},
 	{"references", (*MCPServerReconciler).resolveRefs},
 	{"children", (*MCPServerReconciler).loadChildren},
@@ -58,20 +57,20 @@ func (r *MCPServerReconciler) runPhases(ctx context.Context, s *serverScope) err
 	return nil
 }
 
-// loadTools reads the MCPTools that name the server.
-func (r *MCPServerReconciler) loadTools(ctx context.Context, s *serverScope) error {
-	for _, value := range []string{s.server.Name, indexSelector} {
-		var list mcpv1.MCPToolList
-		if err := r.Client.List(ctx, &list, client.InNamespace(s.key.Namespace), client.MatchingFields{indexServers: value}); err != nil {
+// loadRegistrations reads what names the server.
+func (r *MCPServerReconciler) loadRegistrations(ctx context.Context, s *serverScope) error {
+	for i := range registrationKinds {
+		found, err := registrationKinds[i].naming(ctx, r.Client, s.key.Namespace, s.server.Name)
+		if err != nil {
 			return err
 		}
-		for i := range list.Items {
-			if tool := &list.Items[i]; tool.DeletionTimestamp == nil && catalog.Selects(tool, s.server) {
-				s.tools = append(s.tools, tool)
+		for _, registration := range found {
+			if registration.GetDeletionTimestamp() == nil && catalog.Selects(registration, s.server) {
+				s.registrations = append(s.registrations, registration)
 			}
 		}
 	}
-	slices.SortFunc(s.tools, func(a, b *mcpv1.MCPTool) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.registrations, func(a, b mcpv1.Registration) int { return catalog.IDOf(a).Compare(catalog.IDOf(b)) })
 	return nil
 }
 
@@ -80,16 +79,19 @@ func (r *MCPServerReconciler) buildCatalog(_ context.Context, s *serverScope) er
 	if !resources.Fronted(s.server) {
 		return nil
 	}
-	compiled := make([]*catalog.Compiled, 0, len(s.tools))
-	for _, tool := range s.tools {
-		compiled = append(compiled, r.memory.compile(tool.UID, tool.Generation, func() *catalog.Compiled { return catalog.CompileTool(tool) }))
+	s.compiled = make(map[catalog.ID]*catalog.Compiled, len(s.registrations))
+	compiled := make([]*catalog.Compiled, 0, len(s.registrations))
+	for _, registration := range s.registrations {
+		c := r.memory.compile(registration.GetUID(), registration.GetGeneration(), func() *catalog.Compiled { return catalog.Compile(registration) })
+		s.compiled[c.ID] = c
+		compiled = append(compiled, c)
 	}
 	s.catalog = catalog.Build(s.server, compiled, serverconfig.ProbeTrust{Audience: audience(s.key), Keys: r.TrustedKeys})
 	set, err := serverconfig.Cut(s.catalog.Config)
 	if errors.Is(err, serverconfig.ErrTooLarge) {
 		return &problem{
 			condition: mcpv1.ConditionSynced, reason: mcpv1.ReasonCatalogTooLarge, stalled: true,
-			message: fmt.Sprintf("The catalog of %d tools does not fit: %v. Spread the tools over several MCPServers, or shorten descriptions and schemas. The pods keep the catalog they have.", len(s.catalog.Served), err),
+			message: fmt.Sprintf("The catalog of %d tools, resources and prompts does not fit: %v. Spread them over several MCPServers, or shorten descriptions, schemas and contents. The pods keep the catalog they have.", len(s.catalog.Served), err),
 		}
 	}
 	if err != nil {

@@ -19,10 +19,11 @@ import (
 type memory struct {
 	mu      sync.Mutex
 	servers map[types.NamespacedName]*serverMemory
-	tools   map[types.UID]compiledTool
+	// compiled registrations by UID.
+	compiled map[types.UID]compiledVersion
 }
 
-type compiledTool struct {
+type compiledVersion struct {
 	generation int64
 	compiled   *catalog.Compiled
 }
@@ -32,7 +33,7 @@ type serverMemory struct {
 	// digest of the catalog that was rendered last, and since when.
 	digest string
 	since  time.Time
-	// history holds for the last catalogs which version of each tool they
+	// history holds for the last catalogs which version of each entry they
 	// serve.
 	history []served
 	// arrived is the catalog that was last seen in the operator's cache, and
@@ -58,17 +59,17 @@ type serverMemory struct {
 	endpointSince time.Time
 }
 
-// served is which version of each tool (by metadata.name) a catalog serves.
+// served is which version of each registration a catalog serves.
 type served struct {
-	digest string
-	tools  map[string]string
+	digest  string
+	entries map[catalog.ID]string
 }
 
 // maxHistory of catalogs per server: enough for pods that lag some edits behind.
 const maxHistory = 16
 
 func newMemory() *memory {
-	return &memory{servers: map[types.NamespacedName]*serverMemory{}, tools: map[types.UID]compiledTool{}}
+	return &memory{servers: map[types.NamespacedName]*serverMemory{}, compiled: map[types.UID]compiledVersion{}}
 }
 
 // server gives the memory of key.
@@ -90,10 +91,10 @@ func (m *memory) forget(key types.NamespacedName) {
 	delete(m.servers, key)
 }
 
-// compile gives the compiled form of a tool, made once per generation.
+// compile gives the compiled form of a registration, made once per generation.
 func (m *memory) compile(uid types.UID, generation int64, compile func() *catalog.Compiled) *catalog.Compiled {
 	m.mu.Lock()
-	c, ok := m.tools[uid]
+	c, ok := m.compiled[uid]
 	m.mu.Unlock()
 	if ok && c.generation == generation {
 		return c.compiled
@@ -101,15 +102,15 @@ func (m *memory) compile(uid types.UID, generation int64, compile func() *catalo
 	compiled := compile()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tools[uid] = compiledTool{generation, compiled}
+	m.compiled[uid] = compiledVersion{generation, compiled}
 	return compiled
 }
 
-// forgetTool drops the compiled form of a tool.
-func (m *memory) forgetTool(uid types.UID) {
+// forgetRegistration drops the compiled form of a registration.
+func (m *memory) forgetRegistration(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.tools, uid)
+	delete(m.compiled, uid)
 }
 
 // rendered notes that c is the catalog now.
@@ -118,9 +119,9 @@ func (s *serverMemory) rendered(digest string, c *catalog.Catalog, now time.Time
 		return
 	}
 	s.digest, s.since = digest, now
-	versions := make(map[string]string, len(c.Served))
-	for object, tool := range c.Served {
-		versions[object] = tool.EntryDigest
+	versions := make(map[catalog.ID]string, len(c.Served))
+	for id, entry := range c.Served {
+		versions[id] = entry.EntryDigest
 	}
 	s.history = append(s.history, served{digest, versions})
 	if len(s.history) > maxHistory {
@@ -128,12 +129,12 @@ func (s *serverMemory) rendered(digest string, c *catalog.Catalog, now time.Time
 	}
 }
 
-// version of the tool that the catalog of this digest serves; known is false
+// version of the registration that the catalog of this digest serves; known is false
 // for a catalog that is not remembered.
-func (s *serverMemory) version(digest, object string) (version string, known bool) {
+func (s *serverMemory) version(digest string, id catalog.ID) (version string, known bool) {
 	for _, h := range s.history {
 		if h.digest == digest {
-			return h.tools[object], true
+			return h.entries[id], true
 		}
 	}
 	return "", false

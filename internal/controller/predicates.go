@@ -18,11 +18,11 @@ func deletedOnly() predicate.Predicate {
 	}
 }
 
-// forgetDeleted drops the compiled form of tools that are gone and lets
+// forgetDeleted drops the compiled form of registrations that are gone and lets
 // everything through.
 func forgetDeleted(m *memory) predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
-		m.forgetTool(e.Object.GetUID())
+		m.forgetRegistration(e.Object.GetUID())
 		return true
 	}}
 }

@@ -26,14 +26,15 @@ type serverScope struct {
 	memory *serverMemory
 	now    time.Time
 
-	// tools that name the server, compiled, with the objects they came from.
-	tools   []*mcpv1.MCPTool
-	catalog *catalog.Catalog
+	// registrations that name the server, and what they come to.
+	registrations []mcpv1.Registration
+	compiled      map[catalog.ID]*catalog.Compiled
+	catalog       *catalog.Catalog
 	// set is the catalog cut for travel; nil when it does not fit.
 	set *serverconfig.Set
 
 	// refs are the states of all Secrets and ConfigMaps that the server and
-	// its served tools name.
+	// its served registrations name.
 	refs map[references.ID]references.State
 
 	// children in the cluster, by kind and name, and the Deployment among them.

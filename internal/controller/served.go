@@ -15,22 +15,24 @@ import (
 	"github.com/espalier-dev/espalier/internal/resources"
 )
 
-// toolVerdicts says how each tool that names the server fares with it.
-func toolVerdicts(s *serverScope, synced verdict) map[string]toolVerdict {
-	out := make(map[string]toolVerdict, len(s.tools))
+// registrationVerdicts says how each registration that names the server fares
+// with it.
+func registrationVerdicts(s *serverScope, synced verdict) map[catalog.ID]registrationVerdict {
+	out := make(map[catalog.ID]registrationVerdict, len(s.registrations))
 	index := newServedIndex(s)
-	for _, tool := range s.tools {
-		v := toolVerdict{generation: tool.Generation}
+	for _, r := range s.registrations {
+		id := catalog.IDOf(r)
+		v := registrationVerdict{generation: r.GetGeneration()}
 		if s.catalog == nil {
 			v.accepted = fromCatalog(catalog.NotFronted(s.server))
-			v.refs = unknown(mcpv1.ReasonPending, "The tool was not accepted.")
+			v.refs = unknown(mcpv1.ReasonPending, "It was not accepted.")
 			v.served = &verdict{metav1.ConditionFalse, mcpv1.ReasonNotAccepted, v.accepted.message}
 		} else {
-			v.accepted = fromCatalog(s.catalog.Verdicts[tool.Name])
-			v.refs = s.toolRefs(tool)
-			v.served = s.toolServed(tool, index, synced)
+			v.accepted = fromCatalog(s.catalog.Verdicts[id])
+			v.refs = s.registrationRefs(id)
+			v.served = s.registrationServed(id, index, synced)
 		}
-		out[tool.Name] = v
+		out[id] = v
 	}
 	return out
 }
@@ -42,13 +44,16 @@ func fromCatalog(v catalog.Verdict) verdict {
 	return no(v.Reason, v.Message)
 }
 
-func (s *serverScope) toolRefs(tool *mcpv1.MCPTool) verdict {
-	if tool.Spec.HTTP == nil {
-		return yes(mcpv1.ReasonResolvedRefs, "The tool names no Secret or ConfigMap.")
-	}
-	compiled, ok := s.catalog.Served[tool.Name]
+func (s *serverScope) registrationRefs(id catalog.ID) verdict {
+	compiled, ok := s.catalog.Served[id]
 	if !ok {
-		return unknown(mcpv1.ReasonPending, "The tool was not accepted.")
+		if c := s.compiled[id]; c != nil && len(c.Refs) == 0 {
+			return yes(mcpv1.ReasonResolvedRefs, "No Secret or ConfigMap is named.")
+		}
+		return unknown(mcpv1.ReasonPending, "It was not accepted.")
+	}
+	if len(compiled.Refs) == 0 {
+		return yes(mcpv1.ReasonResolvedRefs, "No Secret or ConfigMap is named.")
 	}
 	for _, ref := range compiled.Refs {
 		if reason, message := s.refProblem(ref); reason != "" {
@@ -69,7 +74,8 @@ type podList struct {
 	digest string
 	known  bool
 	mounts resources.Mounts
-	tools  map[string]string
+	// lists are the digests by identity; nil when not known.
+	lists map[catalog.List]map[string]string
 }
 
 func newServedIndex(s *serverScope) *servedIndex {
@@ -84,23 +90,20 @@ func newServedIndex(s *serverScope) *servedIndex {
 		entry := podList{pod: pod, mounts: resources.MountsOf(&pod.Spec)}
 		entry.digest, entry.known = s.reportedDigest(pod)
 		if obs := s.observed(pod); obs != nil && obs.Report != nil && obs.Report.Outcome == mcpprobe.Proved {
-			entry.tools = make(map[string]string, len(obs.Report.Tools.Tools))
-			for _, t := range obs.Report.Tools.Tools {
-				entry.tools[t.Name] = t.Digest
-			}
+			entry.lists = listedBy(obs.Report)
 		}
 		index.pods = append(index.pods, entry)
 	}
 	return index
 }
 
-// toolServed says whether each replica that takes traffic answers with this
-// version of the tool; nil while that is not known.
-func (s *serverScope) toolServed(tool *mcpv1.MCPTool, index *servedIndex, synced verdict) *verdict {
-	compiled, ok := s.catalog.Served[tool.Name]
+// registrationServed says whether each replica that takes traffic answers with
+// this version of it; nil while that is not known.
+func (s *serverScope) registrationServed(id catalog.ID, index *servedIndex, synced verdict) *verdict {
+	compiled, ok := s.catalog.Served[id]
 	switch {
 	case !ok:
-		v := no(mcpv1.ReasonNotAccepted, fmt.Sprintf("MCPServer %s did not accept the tool; see Accepted.", s.server.Name))
+		v := no(mcpv1.ReasonNotAccepted, fmt.Sprintf("MCPServer %s did not accept it; see Accepted.", s.server.Name))
 		return &v
 	case resources.Replicas(s.server) == 0:
 		v := zeroVerdict(s, unknown)
@@ -136,29 +139,55 @@ const (
 	servesIt
 )
 
-func (s *serverScope) podServes(pod podList, tool *catalog.Compiled) serves {
-	if !pod.mounts.Covers(tool.Refs) {
+func (s *serverScope) podServes(pod podList, entry *catalog.Compiled) serves {
+	if !pod.mounts.Covers(entry.Refs) {
 		return servesNot
 	}
 	if !pod.known {
 		return servesUnknown
 	}
 	if pod.digest != s.set.Digest {
-		version, known := s.memory.version(pod.digest, tool.Object)
+		version, known := s.memory.version(pod.digest, entry.ID)
 		switch {
 		case !known:
-			// The catalog changed while nobody watched; whether this tool did
+			// The catalog changed while nobody watched; whether this entry did
 			// is not known.
 			return servesUnknown
-		case version != tool.EntryDigest:
+		case version != entry.EntryDigest:
 			return servesNot
 		}
 	}
-	if pod.tools == nil {
+	listed := pod.lists[entry.List]
+	if listed == nil {
 		return servesUnknown
 	}
-	if pod.tools[tool.Name()] != tool.Wire.Digest {
+	if listed[wireName(entry)] != entry.Wire.Digest {
 		return servesNot
 	}
 	return servesIt
+}
+
+// wireName is the identity of entry as the probe tells it.
+func wireName(entry *catalog.Compiled) string { return mcpprobe.EscapeName(entry.Name()) }
+
+// listedBy gives the digests of each list that was read, by identity.
+func listedBy(report *mcpprobe.Report) map[catalog.List]map[string]string {
+	tools := make(map[string]string, len(report.Tools.Tools))
+	for _, t := range report.Tools.Tools {
+		tools[t.Name] = t.Digest
+	}
+	out := map[catalog.List]map[string]string{catalog.Tools: tools}
+	for list, read := range map[catalog.List]mcpprobe.EntryList{
+		catalog.Resources: report.Resources, catalog.Templates: report.Templates, catalog.Prompts: report.Prompts,
+	} {
+		if !read.Known {
+			continue
+		}
+		entries := make(map[string]string, len(read.Entries))
+		for _, e := range read.Entries {
+			entries[e.Name] = e.Digest
+		}
+		out[list] = entries
+	}
+	return out
 }

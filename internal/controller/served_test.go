@@ -4,11 +4,14 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/catalog"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/prober"
 )
@@ -18,16 +21,16 @@ import (
 func (w *world) toolPass(name string) []metav1.Condition {
 	w.t.Helper()
 	status := w.pass()
-	verdicts := toolVerdicts(w.scope(), conditionVerdict(status.Conditions, mcpv1.ConditionSynced))
+	verdicts := registrationVerdicts(w.scope(), conditionVerdict(status.Conditions, mcpv1.ConditionSynced))
 	var out []metav1.Condition
 	for i, tool := range w.tools {
-		v := verdicts[tool.Name]
-		written, complete := toolStatus(tool, []toolOnServer{{name: "web", exists: true, verdict: &v}}, metav1.NewTime(w.now))
+		v := verdicts[catalog.IDOf(tool)]
+		written, complete := registrationStatus(tool, []onServer{{name: "web", exists: true, verdict: &v}}, metav1.NewTime(w.now))
 		if !complete {
 			w.t.Fatalf("the status of %s is not complete", tool.Name)
 		}
 		w.tools[i] = tool.DeepCopy()
-		w.tools[i].Status = written
+		w.tools[i].Status.RegistrationStatus = written
 		checkConditions(w.t, written.Conditions, tool.Generation)
 		checkConditions(w.t, written.Servers[0].Conditions, tool.Generation)
 		if tool.Name == name {
@@ -231,5 +234,119 @@ func TestToolRefs(t *testing.T) {
 		if got := condition(w.toolPass("beta"), "ResolvedRefs"); got != "True ResolvedRefs" {
 			t.Errorf("beta is %s", got)
 		}
+	}
+}
+
+// TestServedOfOtherKinds: resources, templates and prompts are proved by their
+// lists as tools are, and what differs is named.
+func TestServedOfOtherKinds(t *testing.T) {
+	text := "hello"
+	prompt := func(text string) *mcpv1.MCPPrompt {
+		p := &mcpv1.MCPPrompt{ObjectMeta: metav1.ObjectMeta{Name: "alpha"}} // A tool has that name as well.
+		p.Spec.Messages = []mcpv1.PromptMessage{{Role: mcpv1.RoleUser, Content: mcpv1.PromptContent{Type: mcpv1.ContentText, Text: text}}}
+		return p
+	}
+	resource := func(name string, change func(*mcpv1.MCPResourceSpec)) *mcpv1.MCPResource {
+		r := &mcpv1.MCPResource{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		change(&r.Spec)
+		return r
+	}
+	others := []mcpv1.Registration{
+		resource("plain", func(s *mcpv1.MCPResourceSpec) { s.URI, s.Text = "docs://a\u202e", &text }),
+		resource("template", func(s *mcpv1.MCPResourceSpec) { s.URITemplate, s.Text = "docs://x/{y}", &text }),
+		resource("mounted", func(s *mcpv1.MCPResourceSpec) {
+			s.URI, s.SecretKeyRef = "docs://secret", &mcpv1.SecretKeyRef{Name: "s", Key: "k"}
+		}),
+		prompt("hello"),
+	}
+	w := newWorld(t, `{}`)
+	w.secret("s", "k")
+	for _, r := range others {
+		w.other(r)
+	}
+	w.serving(1)
+	served := func() map[string]string {
+		status := w.pass()
+		out := map[string]string{"Synced": condition(status.Conditions, "Synced")}
+		for id, v := range registrationVerdicts(w.scope(), conditionVerdict(status.Conditions, mcpv1.ConditionSynced)) {
+			if v.served != nil {
+				out[id.String()] = string(v.served.status) + " " + v.served.reason
+			}
+		}
+		return out
+	}
+	want := map[string]string{
+		"Synced": "True Synced", "MCPTool alpha": isServed, "MCPTool beta": isServed, "MCPPrompt alpha": isServed,
+		"MCPResource plain": isServed, "MCPResource template": isServed, "MCPResource mounted": isServed,
+	}
+	if diff := cmp.Diff(want, served()); diff != "" {
+		t.Errorf("at first (-want +got):\n%s", diff)
+	}
+	if status := w.pass(); *status.ResourceCount != 2 || *status.PromptCount != 1 || *status.ToolCount != 2 {
+		t.Errorf("counts %d, %d, %d", *status.ToolCount, *status.ResourceCount, *status.PromptCount)
+	}
+
+	// An edit that changes no list.
+	old := w.report()
+	w.others = w.others[:3]
+	w.other(prompt("something else"))
+	w.others[3].SetGeneration(2)
+	w.reporting("web-1", old)
+	if got := served()["MCPPrompt alpha"]; got != isPending {
+		t.Errorf("an edited prompt is %s", got)
+	}
+	w.reporting("web-1", w.report())
+	if diff := cmp.Diff(want, served()); diff != "" {
+		t.Errorf("in the end (-want +got):\n%s", diff)
+	}
+
+	// Lists that lack one, or have one more, or were not read.
+	for name, change := range map[string]func(*mcpprobe.Report){
+		"template docs://x/{y} is not listed": func(r *mcpprobe.Report) { r.Templates.Entries = nil },
+		"1 prompts more than wanted": func(r *mcpprobe.Report) {
+			r.Prompts.Entries = append(r.Prompts.Entries, mcpprobe.Entry{Name: "zzz"})
+		},
+		"docs://secret is another definition": func(r *mcpprobe.Report) { r.Resources.Entries[0].Digest = "v1:sha256:x" },
+		"not read: alpha is not listed":       func(r *mcpprobe.Report) { r.Prompts = mcpprobe.EntryList{} },
+	} {
+		r := w.report()
+		change(r)
+		w.reporting("web-1", r)
+		_, part, found := strings.Cut(name, ": ")
+		if !found {
+			part = strings.TrimPrefix(name, "template ")
+		}
+		if got := w.scope().listDiff(r); got != part {
+			t.Errorf("%s: %q", name, got)
+		}
+		if got := served()["Synced"]; got == "True Synced" {
+			t.Errorf("%s: synced", name)
+		}
+	}
+}
+
+// TestStatusOfOtherKinds: what their status alone has.
+func TestStatusOfOtherKinds(t *testing.T) {
+	text := "x"
+	objects := map[catalog.Kind]mcpv1.Registration{
+		catalog.KindTool:     &mcpv1.MCPTool{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
+		catalog.KindResource: &mcpv1.MCPResource{Spec: mcpv1.MCPResourceSpec{URITemplate: "x:{y}", Text: &text}},
+		catalog.KindPrompt:   &mcpv1.MCPPrompt{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: mcpv1.MCPPromptSpec{Name: "b"}},
+	}
+	for _, kind := range registrationKinds {
+		obj := objects[kind.kind]
+		if catalog.KindOf(obj) != kind.kind || catalog.KindOf(kind.object()) != kind.kind {
+			t.Errorf("%s makes %T", kind.kind, kind.object())
+		}
+		kind.describe(obj)
+	}
+	if s := objects[catalog.KindTool].(*mcpv1.MCPTool).Status; s.ToolName != "a" || s.Handler != "none" {
+		t.Errorf("%+v", s)
+	}
+	if s := objects[catalog.KindResource].(*mcpv1.MCPResource).Status; s.URI != "x:{y}" || s.Source != "text" {
+		t.Errorf("%+v", s)
+	}
+	if s := objects[catalog.KindPrompt].(*mcpv1.MCPPrompt).Status; s.PromptName != "b" {
+		t.Errorf("%+v", s)
 	}
 }

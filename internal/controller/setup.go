@@ -21,18 +21,20 @@ const (
 	indexServer = "server"
 	// indexServers holds the names of serverRefs, or indexSelector.
 	indexServers = "servers"
-	// indexSelector marks tools that select servers by label. It is no
+	// indexSelector marks what selects servers by label. It is no
 	// possible name of a server.
 	indexSelector = "*"
 )
 
-// Setup registers both controllers with mgr. r holds what they need.
+// Setup registers the controllers with mgr. r holds what they need.
 func Setup(ctx context.Context, mgr ctrl.Manager, r *MCPServerReconciler, sources Sources, opts Options, registerer prometheus.Registerer) error {
 	r.memory = newMemory()
 	r.verdicts = newVerdicts()
 	r.metrics = newMetrics(registerer)
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &mcpv1.MCPTool{}, indexServers, serverNames); err != nil {
-		return err
+	for _, kind := range registrationKinds {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, kind.object(), indexServers, serverNames); err != nil {
+			return err
+		}
 	}
 	for _, kind := range childKinds {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind.of, indexServer, labelledServer); err != nil {
@@ -45,11 +47,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, r *MCPServerReconciler, source
 	if err := r.setup(mgr, sources, opts); err != nil {
 		return err
 	}
-	tools := &MCPToolReconciler{
-		Client: r.Client, Recorder: r.Recorder, Clock: r.Clock,
-		verdicts: r.verdicts, memory: r.memory, metrics: r.metrics,
+	for _, kind := range registrationKinds {
+		registrations := &registrationReconciler{
+			client: r.Client, recorder: r.Recorder, clock: r.Clock, kind: kind,
+			verdicts: r.verdicts, memory: r.memory, metrics: r.metrics,
+		}
+		if err := registrations.setup(mgr, opts); err != nil {
+			return err
+		}
 	}
-	return tools.setup(mgr, opts)
+	return nil
 }
 
 func labelledServer(obj client.Object) []string {
@@ -60,15 +67,16 @@ func labelledServer(obj client.Object) []string {
 }
 
 func serverNames(obj client.Object) []string {
-	tool, ok := obj.(*mcpv1.MCPTool)
+	registration, ok := obj.(mcpv1.Registration)
 	if !ok {
 		return nil
 	}
-	if tool.Spec.ServerSelector != nil {
+	spec := registration.GetRegistrationSpec()
+	if spec.ServerSelector != nil {
 		return []string{indexSelector}
 	}
-	out := make([]string, 0, len(tool.Spec.ServerRefs))
-	for _, ref := range tool.Spec.ServerRefs {
+	out := make([]string, 0, len(spec.ServerRefs))
+	for _, ref := range spec.ServerRefs {
 		out = append(out, ref.Name)
 	}
 	return out

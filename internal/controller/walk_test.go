@@ -51,7 +51,7 @@ func (w *walker) anyPod() *corev1.Pod {
 func (w *walker) noteCatalog() {
 	c, set := w.catalog()
 	version := ""
-	if alpha := c.Served["alpha"]; alpha != nil {
+	if alpha := c.Served[catalog.ID{Kind: catalog.KindTool, Name: "alpha"}]; alpha != nil {
 		version = alpha.EntryDigest
 	}
 	w.known[set.Digest] = version

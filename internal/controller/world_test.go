@@ -5,6 +5,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,7 @@ type world struct {
 	t      *testing.T
 	server *mcpv1.MCPServer
 	tools  []*mcpv1.MCPTool
+	others []mcpv1.Registration
 	pods   []*corev1.Pod
 	refs   map[references.ID]references.State
 	// targets of the prober by ID.
@@ -107,6 +109,24 @@ func (w *world) tool(name, spec string) *mcpv1.MCPTool {
 	return tool
 }
 
+// other adds an MCPResource or MCPPrompt of the server.
+func (w *world) other(r mcpv1.Registration) {
+	r.SetNamespace("ns")
+	r.SetUID(types.UID(fmt.Sprintf("%T-%s", r, r.GetName())))
+	r.SetGeneration(1)
+	r.SetCreationTimestamp(metav1.NewTime(epoch))
+	r.GetRegistrationSpec().ServerRefs = []mcpv1.ServerRef{{Name: "web"}}
+	w.others = append(w.others, r)
+}
+
+func (w *world) registrations() []mcpv1.Registration {
+	var out []mcpv1.Registration
+	for _, tool := range w.tools {
+		out = append(out, tool)
+	}
+	return append(out, w.others...)
+}
+
 // restart makes the operator forget what is not in the API server.
 func (w *world) restart() {
 	w.toolMemory = newMemory()
@@ -118,8 +138,8 @@ func (w *world) restart() {
 func (w *world) catalog() (*catalog.Catalog, *serverconfig.Set) {
 	w.t.Helper()
 	var compiled []*catalog.Compiled
-	for _, tool := range w.tools {
-		compiled = append(compiled, catalog.CompileTool(tool))
+	for _, r := range w.registrations() {
+		compiled = append(compiled, catalog.Compile(r))
 	}
 	c := catalog.Build(w.server, compiled, serverconfig.ProbeTrust{Audience: "ns/web"})
 	set, err := serverconfig.Cut(c.Config)
@@ -134,8 +154,13 @@ func (w *world) scope() *serverScope {
 	w.t.Helper()
 	s := &serverScope{
 		key: types.NamespacedName{Namespace: "ns", Name: "web"}, server: w.server, memory: w.memory, now: w.now,
-		tools: w.tools, refs: w.refs, pods: w.pods, deployment: w.deployment, problems: slices.Clone(w.problems),
+		refs: w.refs, pods: w.pods, deployment: w.deployment, problems: slices.Clone(w.problems),
 		children: map[childKey]client.Object{},
+	}
+	s.compiled = map[catalog.ID]*catalog.Compiled{}
+	for _, r := range w.registrations() {
+		s.registrations = append(s.registrations, r)
+		s.compiled[catalog.IDOf(r)] = catalog.Compile(r)
 	}
 	if resources.Fronted(w.server) {
 		s.catalog, s.set = w.catalog()
@@ -254,9 +279,19 @@ func (w *world) report() *mcpprobe.Report {
 		return r
 	}
 	c, set := w.catalog()
-	for _, object := range sortedKeys(c.Served) {
-		r.Tools.Tools = append(r.Tools.Tools, mcpprobe.Tool{Name: c.Served[object].Name(), Digest: c.Served[object].Wire.Digest})
+	lists := map[catalog.List]*mcpprobe.EntryList{catalog.Resources: &r.Resources, catalog.Templates: &r.Templates, catalog.Prompts: &r.Prompts}
+	for _, list := range lists {
+		list.Known = true
 	}
+	for _, id := range slices.SortedFunc(maps.Keys(c.Served), catalog.ID.Compare) {
+		entry := c.Served[id]
+		if list := lists[entry.List]; list != nil {
+			list.Entries = append(list.Entries, mcpprobe.Entry{Name: mcpprobe.EscapeName(entry.Name()), Digest: entry.Wire.Digest})
+		} else {
+			r.Tools.Tools = append(r.Tools.Tools, mcpprobe.Tool{Name: entry.Name(), Digest: entry.Wire.Digest})
+		}
+	}
+	r.ResourceCount, r.PromptCount = r.Resources.Count(), r.Prompts.Count()
 	r.Pod = &podreport.Report{Version: 1, CatalogDigest: set.Digest, CatalogState: podreport.CatalogLoaded}
 	r.CatalogDigest, r.PodOutcome = set.Digest, mcpprobe.Proved
 	return r

@@ -75,6 +75,9 @@ const (
 	NotificationInitialized  = "notifications/initialized" // legacy only
 	NotificationCancelled    = "notifications/cancelled"
 	NotificationToolsChanged = "notifications/tools/list_changed"
+	NotificationResources    = "notifications/resources/list_changed"
+	NotificationPrompts      = "notifications/prompts/list_changed"
+	NotificationUpdated      = "notifications/resources/updated"
 	NotificationAcknowledged = "notifications/subscriptions/acknowledged" // modern only
 )
 
@@ -109,6 +112,10 @@ const (
 	CodeMethodNotFound = -32601
 	CodeInvalidParams  = -32602
 	CodeInternalError  = -32603
+
+	// CodeResourceNotFound is for legacy clients only; the modern revision has
+	// CodeInvalidParams.
+	CodeResourceNotFound = -32002
 
 	CodeHeaderMismatch                  = -32020 // HTTP 400
 	CodeMissingRequiredClientCapability = -32021 // HTTP 400

@@ -234,7 +234,7 @@ func (j *judge) rpcFailure(value []byte) *failure {
 	e := parseRPCError(value)
 	outcome := HandshakeRejected
 	switch j.call.step {
-	case StepTools, StepResources, StepPrompts:
+	case StepTools, StepResources, StepTemplates, StepPrompts:
 		outcome = ListFailed
 	}
 	f := j.fail(outcome, "", e.message)

@@ -6,7 +6,6 @@ package mcpprobe
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"slices"
 	"strconv"
 	"time"
@@ -26,6 +25,7 @@ type listing struct {
 var (
 	toolsListing     = listing{StepTools, mcp.MethodToolsList, "tools", "tools", "name"}
 	resourcesListing = listing{StepResources, mcp.MethodResourcesList, "resources", "resources", "uri"}
+	templatesListing = listing{StepTemplates, mcp.MethodResourceTemplates, "resources", "resourceTemplates", "uriTemplate"}
 	promptsListing   = listing{StepPrompts, mcp.MethodPromptsList, "prompts", "prompts", "name"}
 )
 
@@ -160,27 +160,6 @@ func (w *lister) entries(l listing, result []byte, visit func([]byte) bool) *fai
 		return &failure{outcome: ListFailed, flaw: FlawMissingFields, step: l.step, status: 200, mediaType: typeJSON}
 	}
 	return nil
-}
-
-// count counts the distinct entries of l.
-func (w *lister) count(ctx context.Context, l listing) (*int, *failure) {
-	seen := map[[8]byte]bool{}
-	f := w.list(ctx, l, func(entry []byte, _ int) bool {
-		id, ok := stringMember(entry, l.id)
-		if !ok {
-			return false
-		}
-		sum := sha256.Sum256([]byte(id))
-		key := [8]byte(sum[:8])
-		fresh := !seen[key]
-		seen[key] = true
-		return fresh
-	})
-	if f != nil {
-		return nil, f
-	}
-	n := len(seen)
-	return &n, nil
 }
 
 // ttlOf gives the ttlMs hint of a result, at most a day.

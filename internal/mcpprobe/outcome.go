@@ -136,6 +136,7 @@ const (
 	StepInitialized Step = "notifications/initialized"
 	StepTools       Step = "tools/list"
 	StepResources   Step = "resources/list"
+	StepTemplates   Step = "resources/templates/list"
 	StepPrompts     Step = "prompts/list"
 	StepDone        Step = "done"
 )

@@ -77,9 +77,7 @@ func (e *exchange) run(ctx context.Context, r *Report) *failure {
 	return e.lists(ctx, h, r)
 }
 
-// lists reads the lists that are declared. Without tools the other lists are
-// what the server is for; with tools they are counted, and a failure is a
-// warning.
+// lists reads the lists that are declared.
 func (e *exchange) lists(ctx context.Context, h *handshake, r *Report) *failure {
 	var warned warnings
 	w := &lister{exchange: e, h: h, warnings: &warned, ttl: h.ttl}
@@ -90,28 +88,9 @@ func (e *exchange) lists(ctx context.Context, h *handshake, r *Report) *failure 
 	if f := e.tools(ctx, w, r); f != nil {
 		return f
 	}
-	for _, other := range []struct {
-		listing listing
-		count   **int
-	}{{resourcesListing, &r.ResourceCount}, {promptsListing, &r.PromptCount}} {
-		if !h.declares(other.listing.capability) {
-			*other.count = new(int)
-			continue
-		}
-		if h.capabilities == nil {
-			continue // not declared one way or the other: unknown
-		}
-		n, f := w.count(ctx, other.listing)
-		if f != nil {
-			if r.Tools.State == ToolsNotDeclared || f.outcome == Canceled {
-				return f
-			}
-			warned.add(WarnListFailed, other.listing.method)
-			continue
-		}
-		*other.count = n
-	}
-	return nil
+	f := e.others(ctx, w, r)
+	r.ResourceCount, r.PromptCount = r.Resources.Count(), r.Prompts.Count()
+	return f
 }
 
 // tools reads the list of tools, when they are declared or nothing is.

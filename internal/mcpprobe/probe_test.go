@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/espalier-dev/espalier/internal/contract"
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/mcpprobe/fakemcp"
@@ -312,4 +313,36 @@ func raws(entries ...string) (list []json.RawMessage) {
 		list = append(list, json.RawMessage(entry))
 	}
 	return list
+}
+
+// Entries beside tools have digests too, told apart by URI, URI template and
+// name. Templates are asked for of servers that name a catalog of ours only.
+func TestOtherDigests(t *testing.T) {
+	asked := 0
+	fake := fakemcp.New()
+	fake.Settings.Capabilities = map[string]any{"tools": map[string]any{}, "resources": map[string]any{}, "prompts": map[string]any{}}
+	resource := `{"uri":"a:\u202eb","name":"x"}`
+	fake.Settings.Resources = raws(resource, `{"uri":"a:c","name":"x"}`, `{"name":"no uri"}`, `{"uri":"a:c","name":"x"}`)
+	fake.Settings.Prompts = raws(`{"name":"p"}`)
+	fake.On(mcp.MethodResourceTemplates, func(c *fakemcp.Call) { asked++; c.Error(200, -32601, "", nil) })
+	r := newBench(t, fake).probe()
+	wantResult(t, r, proved)
+	want, err := contract.OfEntry(json.RawMessage(resource), contract.KeyURI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Resources.Entries) != 2 || r.Resources.Entries[0] != (mcpprobe.Entry{Name: `a:\u202eb`, Digest: want.Digest}) || *r.ResourceCount != 2 {
+		t.Errorf("resources %+v, %d", r.Resources, *r.ResourceCount)
+	}
+	if len(r.Prompts.Entries) != 1 || r.Prompts.Entries[0].Digest == "" || !r.Prompts.Known {
+		t.Errorf("prompts %+v", r.Prompts)
+	}
+	if asked != 0 || r.Templates.Known {
+		t.Errorf("a stranger was asked for templates %d times: %+v", asked, r.Templates)
+	}
+	facts := r.Facts()
+	r.Prompts.Entries[0].Digest = "v1:sha256:other"
+	if r.Facts() == facts {
+		t.Error("another definition is no other fact")
+	}
 }

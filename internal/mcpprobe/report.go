@@ -52,6 +52,8 @@ type Report struct {
 
 	// Tools tells an unknown list from one not declared and from an empty one.
 	Tools ToolList
+	// Resources, Templates and Prompts, as far as they are known.
+	Resources, Templates, Prompts EntryList
 	// ResourceCount and PromptCount are nil when unknown, 0 when not declared.
 	ResourceCount *int
 	PromptCount   *int

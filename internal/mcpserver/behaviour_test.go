@@ -202,7 +202,7 @@ func TestListen(t *testing.T) {
 	stream, deaf := listening.events, f.listen(`2`, `{}`).events
 	first := next(t, stream)
 	params, _ := first["params"].(map[string]any)
-	if got := fmt.Sprint(params["notifications"]); first["method"] != mcp.NotificationAcknowledged || got != "map[toolsListChanged:true]" || subscription(first) != "sub" {
+	if got := fmt.Sprint(params["notifications"]); first["method"] != mcp.NotificationAcknowledged || got != "map[promptsListChanged:true toolsListChanged:true]" || subscription(first) != "sub" {
 		t.Errorf("acknowledged by %v", first)
 	}
 	if first := next(t, deaf); subscription(first) != 2.0 {

@@ -155,7 +155,7 @@ func TestLegacyRequests(t *testing.T) {
 		{"list without a version", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "", "", 200, 0, `{"tools":[{"name":"list","inputSchema":{"type":"object"}},{"name":"ping","description":"Says ping.","inputSchema":{"type":"object"}}]}`},
 		{"call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ping"}}`, "2025-11-25", "", 200, 0, `"result":{"content":[{"type":"text","text":"ping"}]}`},
 		{"call with structured list", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list"}}`, "2025-11-25", "", 200, 0, `"result":{"content":[{"type":"text","text":"[1]"}]}`},
-		{"unknown method", `{"jsonrpc":"2.0","id":1,"method":"resources/list"}`, "2025-11-25", "", 200, mcp.CodeMethodNotFound, ""},
+		{"unknown method", `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe"}`, "2025-11-25", "", 200, mcp.CodeMethodNotFound, ""},
 		{"undeclared logging", `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}`, "2025-11-25", "", 200, mcp.CodeMethodNotFound, ""},
 		{"modern method", `{"jsonrpc":"2.0","id":1,"method":"server/discover"}`, "2025-11-25", "", 200, mcp.CodeMethodNotFound, ""},
 		{"unknown session", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "2025-11-25", "abc", 404, mcp.CodeInvalidRequest, ""},

@@ -22,18 +22,20 @@ var _ admin.Source = (*Server)(nil)
 func (s *Server) load(ctx context.Context, config *serverconfig.Config, digest string) {
 	started := time.Now()
 	previous := s.registry.Snapshot()
-	next := registry.Build(config, digest, s.factory.Make, previous)
+	factories := registry.Factories{Tool: s.factory.Make, Resource: s.factory.MakeResource, Prompt: s.factory.MakePrompt}
+	next := registry.Build(config, digest, factories, previous)
 	for _, name := range slices.Sorted(maps.Keys(next.Rejected)) {
-		s.log.Warn("Tool is not served", "tool", name, "why", next.Rejected[name])
+		s.log.Warn("Entry is not served", "entry", name, "why", next.Rejected[name])
 	}
 	s.credentials.Keep(files(config))
-	listChanged, stuck := s.registry.Swap(ctx, next)
-	if listChanged {
+	changes, stuck := s.registry.Swap(ctx, next)
+	if changes.Lists() {
 		s.metrics.ListChanged.Inc()
 	}
 	s.metrics.Catalog(digest, len(next.Tools()), len(next.NotServed), time.Now())
-	s.log.Info("Catalog loaded", "digest", digest, "tools", len(next.Tools()), "notServed", len(next.NotServed),
-		"listChanged", listChanged, "stuckCalls", stuck, "took", time.Since(started).String())
+	s.log.Info("Catalog loaded", "digest", digest, "tools", len(next.Tools()), "resources", len(next.Resources()),
+		"templates", len(next.Templates()), "prompts", len(next.Prompts()), "notServed", len(next.NotServed),
+		"listChanged", changes.Lists(), "stuckCalls", stuck, "took", time.Since(started).String())
 }
 
 // files gives the credential files that a catalog names, sorted.
@@ -41,6 +43,11 @@ func files(config *serverconfig.Config) []string {
 	var all []string
 	for i := range config.Tools {
 		all = append(all, handlers.Files(&config.Tools[i])...)
+	}
+	for _, list := range [][]serverconfig.Resource{config.Resources, config.Templates} {
+		for i := range list {
+			all = append(all, handlers.ResourceFiles(&list[i])...)
+		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -1,8 +1,8 @@
 // Copyright 2026 The Espalier Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mcpserver is the shared server: it serves the tools of one catalog
-// over MCP, in both eras of the protocol, and reports on itself. It knows
+// Package mcpserver is the shared server: it serves the tools,
+// resources and prompts of one catalog over MCP, in both eras of the protocol, and reports on itself. It knows
 // nothing of Kubernetes but that its catalog and credentials are mounted.
 package mcpserver
 
@@ -119,6 +119,7 @@ func (s *Server) Start() error {
 	s.main = s.newHTTP(base, http.HandlerFunc(s.route))
 	s.internal = s.newHTTP(base, admin.Handler(s, s.metrics.Handler()))
 	s.background.Go(func() { s.watcher.Run(watch) })
+	s.background.Go(func() { s.watchSources(watch) })
 	s.serve(s.main, s.mainListen)
 	s.serve(s.internal, s.adminListen)
 	return nil

@@ -37,6 +37,10 @@ type Config struct {
 	Probe ProbeTrust `json:"probe"`
 
 	Tools []Tool `json:"tools,omitempty"`
+	// Resources have a URI, Templates a URI template each.
+	Resources []Resource `json:"resources,omitempty"`
+	Templates []Resource `json:"templates,omitempty"`
+	Prompts   []Prompt   `json:"prompts,omitempty"`
 }
 
 // ServerInfo is what discover and initialize say of the server.

@@ -76,6 +76,26 @@ func TestTwoFieldManagers(t *testing.T) {
 			field: []string{"spec", "serverRefs"},
 			want:  `[{name: a}, {name: b}]`,
 		},
+		"arguments of a prompt merge by name": {
+			kind:  "MCPPrompt",
+			first: `{serverRefs: [{name: a}], arguments: [{name: a}], messages: [{role: User, content: {type: Text, text: a}}]}`,
+			then:  `{arguments: [{name: b}], messages: [{role: User, content: {type: Text, text: a}}]}`,
+			field: []string{"spec", "arguments"},
+			want:  `[{name: a}, {name: b}]`,
+		},
+		"messages are one person's": {
+			kind:     "MCPPrompt",
+			first:    `{serverRefs: [{name: a}], messages: [{role: User, content: {type: Text, text: a}}]}`,
+			then:     `{messages: [{role: User, content: {type: Text, text: b}}]}`,
+			conflict: true,
+		},
+		"completions are a set": {
+			kind:  "MCPResource",
+			first: `{serverRefs: [{name: a}], uriTemplate: "a:b/{c}", text: a, variables: [{name: c, completions: [x]}]}`,
+			then:  `{variables: [{name: c, completions: ["y"]}]}`,
+			field: []string{"spec", "variables"},
+			want:  `[{name: c, completions: [x, "y"]}]`,
+		},
 		"query merges by name": {
 			kind:  "MCPTool",
 			first: `{serverRefs: [{name: a}], http: {method: GET, url: "http://a", query: [{name: a, value: "1"}]}}`,

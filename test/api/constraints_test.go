@@ -231,8 +231,13 @@ func stand(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstru
 	stored.SetName("stand")
 	unstructured.RemoveNestedField(stored.Object, "status")
 	stored.Object["spec"] = map[string]any{}
-	if object.GetKind() == "MCPTool" {
+	switch object.GetKind() {
+	case "MCPTool":
 		stored.Object["spec"] = fromYAML(`{serverRefs: [{name: a}]}`)
+	case "MCPResource":
+		stored.Object["spec"] = fromYAML(`{serverRefs: [{name: a}], uri: "a:b", text: ""}`)
+	case "MCPPrompt":
+		stored.Object["spec"] = fromYAML(`{serverRefs: [{name: a}], messages: [{role: User, content: {type: Text, text: a}}]}`)
 	}
 	if err := client.IgnoreAlreadyExists(server.Client.Create(t.Context(), stored)); err != nil {
 		t.Fatal(err)

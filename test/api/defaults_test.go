@@ -36,9 +36,9 @@ func TestDefaults(t *testing.T) {
 
 	tool := create(t, &v1alpha1.MCPTool{
 		ObjectMeta: named("defaults"),
-		Spec:       v1alpha1.MCPToolSpec{ServerRefs: []v1alpha1.ServerRef{{Name: "defaults"}}},
+		Spec:       v1alpha1.MCPToolSpec{RegistrationSpec: servedBy("defaults")},
 	})
-	if diff := cmp.Diff(v1alpha1.MCPToolStatus{ObservedGeneration: -1}, tool.Status); diff != "" {
+	if diff := cmp.Diff(v1alpha1.MCPToolStatus{RegistrationStatus: v1alpha1.RegistrationStatus{ObservedGeneration: -1}}, tool.Status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 }
@@ -60,9 +60,9 @@ func TestJSONFieldsKeepWhatTheyHold(t *testing.T) {
 	tool := create(t, &v1alpha1.MCPTool{
 		ObjectMeta: named("json"),
 		Spec: v1alpha1.MCPToolSpec{
-			ServerRefs:   []v1alpha1.ServerRef{{Name: "a"}},
-			InputSchema:  &raw,
-			OutputSchema: &anything,
+			RegistrationSpec: servedBy("a"),
+			InputSchema:      &raw,
+			OutputSchema:     &anything,
 		},
 	})
 	if diff := cmp.Diff(string(raw.Raw), string(tool.Spec.InputSchema.Raw)); diff != "" {
@@ -98,8 +98,10 @@ func TestScaleFromTheStart(t *testing.T) {
 
 func TestColumns(t *testing.T) {
 	want := map[string][]string{
-		"MCPServer": {"Ready", "Reason", "Tools", "Replicas", "Healthy", "URL", "Protocol*", "Transports*", "Server*", "Age"},
-		"MCPTool":   {"Tool", "Handler", "Servers", "Accepted", "Served", "Reason*", "Age"},
+		"MCPServer":   {"Ready", "Reason", "Tools", "Replicas", "Healthy", "URL", "Protocol*", "Transports*", "Server*", "Age"},
+		"MCPTool":     {"Tool", "Handler", "Servers", "Accepted", "Served", "Reason*", "Age"},
+		"MCPResource": {"URI", "Source", "Servers", "Accepted", "Served", "Reason*", "Age"},
+		"MCPPrompt":   {"Prompt", "Servers", "Accepted", "Served", "Reason*", "Age"},
 	}
 	for kind := range kinds {
 		var got []string
@@ -117,7 +119,7 @@ func TestColumns(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	short := map[string]string{"MCPServer": "mcps", "MCPTool": "mcpt"}
+	short := map[string]string{"MCPServer": "mcps", "MCPTool": "mcpt", "MCPResource": "mcpr", "MCPPrompt": "mcpp"}
 	for kind := range kinds {
 		names := crd(t, kind).Spec.Names
 		if !slices.Contains(names.ShortNames, short[kind]) || !slices.Contains(names.Categories, "mcp") {
@@ -138,6 +140,10 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%s has %d bytes, more than %d", name, info.Size(), maxCRDBytes)
 		}
 	}
+}
+
+func servedBy(server string) v1alpha1.RegistrationSpec {
+	return v1alpha1.RegistrationSpec{ServerRefs: []v1alpha1.ServerRef{{Name: server}}}
 }
 
 // mcpServer has as little in its spec as Go can send.

@@ -61,6 +61,18 @@ var patterns = map[string]examples{
 		good: []string{`get_forecast`, `A.b-C`, `"1"`},
 		bad:  []string{`"a b"`, `a/b`, `ä`, `"a*"`},
 	},
+	`^[A-Za-z0-9_]+$`: {
+		good: []string{`service_1`, `"1"`},
+		bad:  []string{`a-b`, `a.b`, `"a b"`, `ä`},
+	},
+	`^[A-Za-z0-9_.-]+$`: {
+		good: []string{`service_1`, `a-b.c`},
+		bad:  []string{`"a b"`, `a/b`, `ä`},
+	},
+	`^[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+(; ?[A-Za-z0-9-]+=[A-Za-z0-9._-]+)*$`: {
+		good: []string{`text/markdown`, `text/plain; charset=utf-8`, `application/vnd.api+json`, `text/x; a=1; b=2`},
+		bad:  []string{`json`, `text/`, `"text/plain\r\nX: y"`, `"text/plain; x"`},
+	},
 	`^(https://|data:image/)`: {
 		good: []string{`https://example.com/i.png`, `"data:image/png;base64,AA=="`},
 		bad:  []string{`http://example.com/i.png`, `"javascript:alert(1)"`, `"data:text/html,x"`, `"x https://"`},
@@ -166,7 +178,7 @@ var rules = map[string]examples{
 		good: []string{`{name: a, key: b}`},
 		bad:  []string{`{name: a, key: b, namespace: c}`},
 	},
-	"a tool is served in its own namespace only: leave out namespace": {
+	"tools, resources and prompts are served in their own namespace only: leave out namespace": {
 		good: []string{`{name: a}`},
 		bad:  []string{`{name: a, namespace: b}`},
 	},
@@ -263,6 +275,70 @@ var rules = map[string]examples{
 		good: []string{`{method: POST, url: "http://a", body: {expression: args}}`, `{method: PUT, url: "http://a", body: {expression: args}}`,
 			`{method: PATCH, url: "http://a", body: {expression: args}}`, `{method: DELETE, url: "http://a", body: {expression: args}}`},
 		bad: []string{`{method: GET, url: "http://a", body: {expression: args}}`, `{method: HEAD, url: "http://a", body: {expression: args}}`},
+	},
+
+	// MCPResource.
+	"set exactly one of serverRefs and serverSelector: it says which MCPServers of this namespace serve the resource": {
+		good: []string{`{serverRefs: [{name: a}], uri: "a:b", text: a}`, `{serverSelector: {matchLabels: {a: b}}, uri: "a:b", text: a}`},
+		bad:  []string{`{uri: "a:b", text: a}`, `{serverRefs: [{name: a}], serverSelector: {matchLabels: {a: b}}, uri: "a:b", text: a}`},
+	},
+	"set exactly one of uri (one resource) and uriTemplate (one for each value of its variables)": {
+		good: []string{`{serverRefs: [{name: a}], uri: "a:b", text: a}`, `{serverRefs: [{name: a}], uriTemplate: "a:b/{c}", text: a}`},
+		bad:  []string{`{serverRefs: [{name: a}], text: a}`, `{serverRefs: [{name: a}], uri: "a:b", uriTemplate: "a:b/{c}", text: a}`},
+	},
+	"set exactly one of text, blob, configMapKeyRef, secretKeyRef, expression and http: it says where the content comes from": {
+		good: []string{`{serverRefs: [{name: a}], uri: "a:b", text: ""}`, `{serverRefs: [{name: a}], uri: "a:b", blob: aaaa}`,
+			`{serverRefs: [{name: a}], uri: "a:b", configMapKeyRef: {name: a, key: b}}`, `{serverRefs: [{name: a}], uri: "a:b", secretKeyRef: {name: a, key: b}}`,
+			`{serverRefs: [{name: a}], uri: "a:b", expression: {text: "''"}}`, `{serverRefs: [{name: a}], uri: "a:b", http: {url: "http://a"}}`},
+		bad: []string{`{serverRefs: [{name: a}], uri: "a:b"}`, `{serverRefs: [{name: a}], uri: "a:b", text: a, blob: aaaa}`,
+			`{serverRefs: [{name: a}], uri: "a:b", secretKeyRef: {name: a, key: b}, configMapKeyRef: {name: a, key: b}}`,
+			`{serverRefs: [{name: a}], uri: "a:b", text: a, http: {url: "http://a"}}`, `{serverRefs: [{name: a}], uri: "a:b", text: a, expression: {text: "''"}}`},
+	},
+	"variables are those of uriTemplate: a uri has none": {
+		good: []string{`{serverRefs: [{name: a}], uriTemplate: "a:b/{c}", text: a, variables: [{name: c, completions: [x]}]}`},
+		bad:  []string{`{serverRefs: [{name: a}], uri: "a:b", text: a, variables: [{name: c, completions: [x]}]}`},
+	},
+	"a URI begins with a scheme, as in docs://runbooks/checkout, and has no spaces or braces": {
+		good: []string{`docs://a/b`, `"urn:x:y"`, `"a+b.c-d:e"`, `https://example.com/?a=b#c`},
+		bad:  []string{`docs`, `//a/b`, `"1a:b"`, `"a:b c"`, `"a:b{c}"`, `"a:b\n"`, `"a: "`},
+	},
+	"a URI template begins with a literal scheme, has no spaces, and at least one variable, as in docs://runbooks/{service}": {
+		good: []string{`docs://{a}`, `"urn:x:{y}"`, `docs://a{?b,c}`},
+		bad:  []string{`docs://abc`, `"{a}://bc"`, `"docs://{a} b"`, `/abc/{a}`},
+	},
+	"set exactly one of text and blob": {
+		good: []string{`{text: "''"}`, `{blob: "b''"}`},
+		bad:  []string{`{}`, `{text: "''", blob: "b''"}`},
+	},
+
+	// MCPPrompt.
+	"the prompt's name on the wire has at most 128 characters: set spec.name": {
+		good: []string{`{metadata: {name: ` + x(129) + `}, spec: {name: a}}`, `{metadata: {name: ` + x(128) + `}, spec: {name: null}}`},
+		bad:  []string{`{metadata: {name: ` + x(129) + `}, spec: {name: null}}`},
+	},
+	"set exactly one of serverRefs and serverSelector: it says which MCPServers of this namespace serve the prompt": {
+		good: []string{`{serverRefs: [{name: a}], messages: [{role: User, content: {type: Text, text: a}}]}`,
+			`{serverSelector: {matchLabels: {a: b}}, messages: [{role: User, content: {type: Text, text: a}}]}`},
+		bad: []string{`{messages: [{role: User, content: {type: Text, text: a}}]}`,
+			`{serverRefs: [{name: a}], serverSelector: {matchLabels: {a: b}}, messages: [{role: User, content: {type: Text, text: a}}]}`},
+	},
+	"set exactly one of text, blob and expression; an EmbeddedResource without them is the resource that the server itself has at uri": {
+		good: []string{`{type: Text, text: a}`, `{type: Text, expression: "'a'"}`, `{type: EmbeddedResource, uri: "a:b"}`, `{type: EmbeddedResource, uri: "a:b", blob: aaaa}`},
+		bad: []string{`{type: Text}`, `{type: Text, text: a, expression: "'a'"}`, `{type: Image, mimeType: image/png}`, `{type: ResourceLink, uri: "a:b"}`,
+			`{type: EmbeddedResource, uri: "a:b", text: a, blob: aaaa}`},
+	},
+	"text is for Text, EmbeddedResource and ResourceLink": {
+		good: []string{`{type: Text, text: a}`, `{type: EmbeddedResource, uri: "a:b", text: a}`, `{type: ResourceLink, uri: "a:b", text: a}`},
+		bad:  []string{`{type: Image, mimeType: image/png, text: a}`, `{type: Audio, mimeType: audio/wav, text: a}`},
+	},
+	"blob is for Image, Audio and EmbeddedResource": {
+		good: []string{`{type: Image, mimeType: image/png, blob: aaaa}`, `{type: Audio, mimeType: audio/wav, blob: aaaa}`, `{type: EmbeddedResource, uri: "a:b", blob: aaaa}`},
+		bad:  []string{`{type: Text, blob: aaaa}`, `{type: ResourceLink, uri: "a:b", blob: aaaa}`},
+	},
+	"EmbeddedResource and ResourceLink need exactly one of uri and uriExpression, which no other type has": {
+		good: []string{`{type: EmbeddedResource, uri: "a:b"}`, `{type: EmbeddedResource, uriExpression: "'a:b'"}`, `{type: ResourceLink, uriExpression: "'a:b'", text: a}`},
+		bad: []string{`{type: EmbeddedResource}`, `{type: EmbeddedResource, uri: "a:b", uriExpression: "'a:b'"}`, `{type: ResourceLink, text: a}`,
+			`{type: Text, text: a, uri: "a:b"}`, `{type: Text, text: a, uriExpression: "'a:b'"}`},
 	},
 
 	// Result.

@@ -15,11 +15,15 @@ func x(n int) string { return strings.Repeat("x", n) }
 // borders are accepted values on the border of a bound where shortening or
 // lengthening the base object's value does not give one.
 var borders = map[string]string{
-	"spec.external.url minLength":    `http://a`,
-	"spec.http.url minLength":        `http://a`,
-	"spec.limits minProperties":      `{streams: 1}`,
-	"spec.publicURL minLength":       `http://a`,
-	"spec.workload.volumes minItems": `[{name: a, emptyDir: {}}]`,
+	"spec.annotations.audience maxItems": `[User, Assistant]`,
+	"spec.mimeType minLength":            `a/b`,
+	"spec.uri minLength":                 `"a:b"`,
+	"spec.uriTemplate minLength":         `"ab:{c}"`,
+	"spec.external.url minLength":        `http://a`,
+	"spec.http.url minLength":            `http://a`,
+	"spec.limits minProperties":          `{streams: 1}`,
+	"spec.publicURL minLength":           `http://a`,
+	"spec.workload.volumes minItems":     `[{name: a, emptyDir: {}}]`,
 }
 
 // unreachable are bounds that another constraint keeps from being reached.
@@ -45,15 +49,19 @@ func isNeverAccepted(path string) bool {
 // enumNeeds has the object around a value of an enum, where the base object's
 // other fields do not go with it. Keys are the end of a path.
 var enumNeeds = map[string]string{
-	"spec.type=Tools":                 `{type: Tools}`,
-	"spec.type=Container":             `{type: Container, container: {image: a}}`,
-	"spec.type=External":              `{type: External, external: {url: "http://a"}}`,
-	"spec.http.method=GET":            `{method: GET, url: "http://a"}`,
-	"spec.http.method=HEAD":           `{method: HEAD, url: "http://a"}`,
-	"spec.http.method=POST":           `{method: POST, url: "http://a"}`,
-	"spec.http.method=PATCH":          `{method: PATCH, url: "http://a"}`,
-	"content[].type=EmbeddedResource": `{type: EmbeddedResource, uri: "a:b", expression: "'a'"}`,
-	"content[].type=ResourceLink":     `{type: ResourceLink, uri: "a:b", expression: "'a'"}`,
+	"spec.type=Tools":                          `{type: Tools}`,
+	"spec.type=Container":                      `{type: Container, container: {image: a}}`,
+	"spec.type=External":                       `{type: External, external: {url: "http://a"}}`,
+	"spec.http.method=GET":                     `{method: GET, url: "http://a"}`,
+	"spec.http.method=HEAD":                    `{method: HEAD, url: "http://a"}`,
+	"spec.http.method=POST":                    `{method: POST, url: "http://a"}`,
+	"spec.http.method=PATCH":                   `{method: PATCH, url: "http://a"}`,
+	"messages[].content.type=Image":            `{type: Image, mimeType: image/png, blob: aaaa}`,
+	"messages[].content.type=Audio":            `{type: Audio, mimeType: audio/wav, blob: aaaa}`,
+	"messages[].content.type=EmbeddedResource": `{type: EmbeddedResource, uri: "a:b"}`,
+	"messages[].content.type=ResourceLink":     `{type: ResourceLink, uri: "a:b", text: a}`,
+	"content[].type=EmbeddedResource":          `{type: EmbeddedResource, uri: "a:b", expression: "'a'"}`,
+	"content[].type=ResourceLink":              `{type: ResourceLink, uri: "a:b", expression: "'a'"}`,
 }
 
 func enumNeed(path string, value any) (string, bool) {

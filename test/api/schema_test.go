@@ -19,8 +19,10 @@ type schema = apiextensionsv1.JSONSchemaProps
 
 // kinds are the kinds under test, each with the name of its CRD.
 var kinds = map[string]string{
-	"MCPServer": "mcpservers.mcp.espalier.dev",
-	"MCPTool":   "mcptools.mcp.espalier.dev",
+	"MCPServer":   "mcpservers.mcp.espalier.dev",
+	"MCPTool":     "mcptools.mcp.espalier.dev",
+	"MCPResource": "mcpresources.mcp.espalier.dev",
+	"MCPPrompt":   "mcpprompts.mcp.espalier.dev",
 }
 
 // foreign are the paths below which the schema is Kubernetes' own, tested

@@ -38,7 +38,7 @@ var _ = Describe("The examples", func() {
 
 		var servers v1alpha1.MCPServerList
 		Expect(cluster.Client.List(ctx, &servers, client.InNamespace(exampleNamespace))).To(Succeed())
-		Expect(servers.Items).To(HaveLen(5))
+		Expect(servers.Items).To(HaveLen(6))
 		for _, server := range servers.Items {
 			ns.AwaitServer(ctx, server.Name, harness.ImageTimeout, harness.Ready)
 		}
@@ -83,6 +83,12 @@ var _ = Describe("The examples", func() {
 		refused, err := ns.ServicePeer(ctx, "cluster").Call(ctx, "list_pods", map[string]any{"namespace": "../../secrets"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(refused.IsError).To(BeTrue(), "an argument does not change the path's structure")
+
+		By("resources and prompts")
+		handbook := ns.ServicePeer(ctx, "handbook")
+		Expect(handbook.Read(ctx, "docs://runbooks/checkout")).To(ContainSubstring("Restart the workers."))
+		Expect(handbook.Read(ctx, "docs://services/search")).To(ContainSubstring("docs://runbooks/search"))
+		Expect(handbook.Prompt(ctx, "triage", map[string]string{"service": "search"})).To(ContainSubstring("Look at the index age."))
 
 		By("server-everything")
 		for _, name := range []string{"everything", "vendor"} {

@@ -9,7 +9,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/api/v1alpha1"
@@ -133,14 +135,17 @@ func settle(ctx SpecContext, ns *harness.Namespace) {
 	}).WithTimeout(settleLimit).WithPolling(2*harness.Poll).Should(BeNumerically(">", settleFor), "writes go on:\n%v", writes)
 }
 
-// allServed returns nil if each tool of the namespace is Served.
+// allServed returns nil if each tool, resource and prompt of the namespace is
+// Served.
 func allServed(ctx SpecContext, ns *harness.Namespace) error {
-	var list v1alpha1.MCPToolList
-	if err := ns.Client.List(ctx, &list, client.InNamespace(ns.Name)); err != nil {
-		return err
-	}
-	for i := range list.Items {
-		if err := harness.Has(&list.Items[i], harness.Served); err != nil {
+	for _, list := range []client.ObjectList{&v1alpha1.MCPToolList{}, &v1alpha1.MCPResourceList{}, &v1alpha1.MCPPromptList{}} {
+		if err := ns.Client.List(ctx, list, client.InNamespace(ns.Name)); err != nil {
+			return err
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			return harness.Has(item.(client.Object), harness.Served)
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -118,9 +118,27 @@ func (w *world) report() *mcpprobe.Report {
 		definitions = append(definitions, tool.Definition)
 	}
 	r := w.listing(definitions...)
+	for _, resource := range config.Resources {
+		r.Resources.Entries = append(r.Resources.Entries, w.entry(resource.Definition, contract.KeyURI))
+	}
+	for _, template := range config.Templates {
+		r.Templates.Entries = append(r.Templates.Entries, w.entry(template.Definition, contract.KeyURITemplate))
+	}
+	for _, prompt := range config.Prompts {
+		r.Prompts.Entries = append(r.Prompts.Entries, w.entry(prompt.Definition, contract.KeyName))
+	}
+	r.ResourceCount, r.PromptCount = r.Resources.Count(), r.Prompts.Count()
 	r.CatalogDigest, r.PodOutcome = digest, mcpprobe.Proved
 	r.Pod = &podreport.Report{Version: 1, CatalogDigest: digest, CatalogState: podreport.CatalogLoaded}
 	return r
+}
+
+// entry is what a probe tells of a definition.
+func (w *world) entry(definition json.RawMessage, key string) mcpprobe.Entry {
+	w.Helper()
+	of, err := contract.OfEntry(definition, key)
+	must(w.T, err)
+	return mcpprobe.Entry{Name: mcpprobe.EscapeName(of.Name), Digest: of.Digest}
 }
 
 // listing is the report of a server with these tools.
@@ -130,6 +148,7 @@ func (w *world) listing(definitions ...json.RawMessage) *mcpprobe.Report {
 	r := &mcpprobe.Report{
 		Outcome: mcpprobe.Proved, Step: mcpprobe.StepDone, ProtocolVersion: "2026-07-28", Server: mcpprobe.ServerInfo{Name: "web", Version: "1"},
 		Capabilities: []string{"tools"}, Tools: mcpprobe.ToolList{State: mcpprobe.ToolsListed}, ResourceCount: &zero, PromptCount: &zero,
+		Resources: mcpprobe.EntryList{Known: true}, Templates: mcpprobe.EntryList{Known: true}, Prompts: mcpprobe.EntryList{Known: true},
 	}
 	for _, raw := range definitions {
 		tool, err := contract.Of(raw)

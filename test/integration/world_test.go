@@ -164,9 +164,16 @@ func (w *world) becomesWithin(within time.Duration, want map[string]string) {
 // toolBecomes waits until the conditions of an MCPTool are these.
 func (w *world) toolBecomes(name string, want map[string]string) {
 	w.Helper()
-	w.eventually(soon, "conditions of MCPTool "+name, func() string {
-		tool := get(w, name, &mcpv1.MCPTool{})
-		return differs(tool.Status.Conditions, want, tool.Status.ObservedGeneration, tool.Generation)
+	w.registrationBecomes(name, &mcpv1.MCPTool{}, want)
+}
+
+// registrationBecomes waits until the conditions of a registration are these;
+// it is read into obj.
+func (w *world) registrationBecomes(name string, obj mcpv1.Registration, want map[string]string) {
+	w.Helper()
+	w.eventually(soon, fmt.Sprintf("conditions of %T %s", obj, name), func() string {
+		status := get(w, name, obj).GetRegistrationStatus()
+		return differs(status.Conditions, want, status.ObservedGeneration, obj.GetGeneration())
 	})
 }
 
@@ -223,7 +230,7 @@ func (w *world) rest() {
 func (w *world) versions() map[string]string {
 	w.Helper()
 	out := map[string]string{}
-	for _, kind := range []string{"apps/v1 Deployment", "v1 Service", "v1 ConfigMap", "policy/v1 PodDisruptionBudget", "v1 Pod", "mcp.espalier.dev/v1alpha1 MCPServer", "mcp.espalier.dev/v1alpha1 MCPTool"} {
+	for _, kind := range []string{"apps/v1 Deployment", "v1 Service", "v1 ConfigMap", "policy/v1 PodDisruptionBudget", "v1 Pod", "mcp.espalier.dev/v1alpha1 MCPServer", "mcp.espalier.dev/v1alpha1 MCPTool", "mcp.espalier.dev/v1alpha1 MCPResource", "mcp.espalier.dev/v1alpha1 MCPPrompt"} {
 		version, name, _ := strings.Cut(kind, " ")
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(version)

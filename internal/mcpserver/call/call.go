@@ -1,8 +1,9 @@
 // Copyright 2026 The Espalier Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package call holds what a tool's call is made of, for handlers, middleware
-// and the engine alike. It knows no transport and no catalog.
+// Package call holds what a call is made of (of a tool, the reading of a
+// resource, the getting of a prompt), for handlers, middleware and the engine
+// alike. It knows no transport and no catalog.
 package call
 
 import (
@@ -12,10 +13,30 @@ import (
 	"fmt"
 )
 
-// Call is one call of one tool.
+// Kind is what is called.
+type Kind int
+
+// Kinds of calls.
+const (
+	// Tool: tools/call.
+	Tool Kind = iota
+	// Resource: resources/read.
+	Resource
+	// Prompt: prompts/get.
+	Prompt
+)
+
+// String is the kind as it stands in metrics and logs.
+func (k Kind) String() string { return [...]string{"tool", "resource", "prompt"}[k] }
+
+// Call is one call of one entry.
 type Call struct {
-	// Tool is the name on the wire.
+	Kind Kind
+	// Tool is the entry's identity on the wire: the name of a tool or prompt,
+	// the URI or the URI template of a resource.
 	Tool string
+	// URI that was asked for, of a Resource.
+	URI string
 	// Args are the validated arguments, never nil. Handlers must not change
 	// them.
 	Args map[string]any
@@ -28,6 +49,8 @@ type Call struct {
 	Principal any
 	// MaxBytes bounds every hop that the call makes.
 	MaxBytes int64
+	// Read reads a resource of this server for the same caller; of a Prompt.
+	Read func(ctx context.Context, uri string) (*Result, error)
 }
 
 // Vars are the variables of expressions in the scope of a call.
@@ -35,9 +58,10 @@ func (c *Call) Vars() map[string]any {
 	return map[string]any{"args": c.Args, "principal": c.Principal}
 }
 
-// Result is the answer of a tool.
+// Result is the answer to a call.
 type Result struct {
-	// Content is a JSON array of content blocks; nil for none.
+	// Content is a JSON array: of a tool's content blocks, of a resource's
+	// contents, of a prompt's messages; nil for none.
 	Content json.RawMessage
 	// Structured is any JSON value; nil for none.
 	Structured json.RawMessage
@@ -45,7 +69,7 @@ type Result struct {
 	IsError bool
 }
 
-// Handler runs calls of one tool. It stops soon after ctx ends. An error is
+// Handler runs calls of one entry. It stops soon after ctx ends. An error is
 // shown to the caller as an isError result; a *Error says why in a word.
 type Handler interface {
 	Call(ctx context.Context, c *Call) (*Result, error)
@@ -87,6 +111,7 @@ const (
 	RateLimited       Reason = "RateLimited"
 	ConcurrencyLimit  Reason = "ConcurrencyLimit"
 	StreamLimit       Reason = "StreamLimit"
+	NotFound          Reason = "NotFound"
 	Internal          Reason = "Internal"
 )
 

@@ -36,32 +36,52 @@ func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 	if invalid != nil {
 		return r.fail(OK, invalid)
 	}
+	raw := r.RawArguments()
+	if raw == nil {
+		raw = []byte("{}")
+	}
+	c := &call.Call{Kind: call.Tool, Args: args, RawArgs: raw}
+	result, failure := e.runTool(ctx, r, tool, c)
+	if failure != nil && failure.Reason == call.NotFound { // Withdrawn since the snapshot was taken.
+		return e.unknownTool(r, name)
+	}
+	return Reply{Body: e.appendCallResult(r, result, failure)}
+}
+
+func (e *Engine) runTool(ctx context.Context, r *Request, tool *registry.Tool, c *call.Call) (*call.Result, *call.Error) {
+	return e.run(ctx, r, &tool.Entry, c, func(ctx context.Context, c *call.Call) (*call.Result, error) { return runValidated(ctx, tool, c) })
+}
+
+// runEntry runs a call of an entry whose handler's answer stands as it is.
+func (e *Engine) runEntry(ctx context.Context, r *Request, entry *registry.Entry, c *call.Call) (*call.Result, *call.Error) {
+	return e.run(ctx, r, entry, c, entry.Handler.Call)
+}
+
+// run runs a call: limits, middleware, then inner. The failure is NotFound
+// when the entry was withdrawn since the snapshot was taken.
+func (e *Engine) run(ctx context.Context, r *Request, entry *registry.Entry, c *call.Call, inner call.Func) (*call.Result, *call.Error) {
 	// The timer is on the cancelling context itself: a second one for the
 	// deadline would double what a call allocates.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	running := tool.Enter(cancel)
-	if running == nil { // Withdrawn since the snapshot was taken.
-		return e.unknownTool(r, name)
+	running := entry.Enter(cancel)
+	if running == nil {
+		return nil, call.Fail(call.NotFound, "the entry was withdrawn")
 	}
 	defer running.Leave()
 	if seconds := r.Snapshot.Config.Limits.CallTimeoutSeconds; seconds > 0 {
 		timer := time.AfterFunc(time.Duration(seconds)*time.Second, func() { cancel(call.ErrTimeout) })
 		defer timer.Stop()
 	}
-	raw := r.RawArguments()
-	if raw == nil {
-		raw = []byte("{}")
-	}
-	c := &call.Call{
-		Tool: name, Args: args, RawArgs: raw, Principal: e.anonymous, Metadata: tool.Metadata,
-		MaxBytes: r.Snapshot.Config.Limits.MaxMessageBytes,
+	c.Tool, c.Metadata, c.Principal, c.MaxBytes = entry.Name, entry.Metadata, e.anonymous, r.Snapshot.Config.Limits.MaxMessageBytes
+	if c.RawArgs == nil {
+		c.RawArgs = []byte("{}")
 	}
 	started := time.Now()
-	result, err := e.invoke(ctx, tool, c)
+	result, err := e.invoke(ctx, c, inner)
 	failure := e.classify(ctx, c, result, err)
 	e.note(ctx, c, result, failure, time.Since(started))
-	return Reply{Body: e.appendCallResult(r, result, failure)}
+	return result, failure
 }
 
 func (e *Engine) unknownTool(r *Request, name string) Reply {
@@ -70,19 +90,18 @@ func (e *Engine) unknownTool(r *Request, name string) Reply {
 }
 
 // invoke runs the call through the middleware. A panic is a failed call.
-func (e *Engine) invoke(ctx context.Context, tool *registry.Tool, c *call.Call) (result *call.Result, err error) {
+func (e *Engine) invoke(ctx context.Context, c *call.Call, inner call.Func) (result *call.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.log.ErrorContext(ctx, "Tool panicked", "tool", c.Tool, "stack", string(debug.Stack()))
-			result, err = nil, call.Fail(call.Internal, "the tool failed")
+			e.log.ErrorContext(ctx, "Call panicked", c.Kind.String(), c.Tool, "stack", string(debug.Stack()))
+			result, err = nil, call.Fail(call.Internal, "the %s failed", c.Kind)
 		}
 	}()
-	run := func(ctx context.Context, c *call.Call) (*call.Result, error) { return run(ctx, tool, c) }
-	return call.Chain(run, e.middleware...)(ctx, c)
+	return call.Chain(inner, e.middleware...)(ctx, c)
 }
 
-// run validates, calls the handler and checks what it gave.
-func run(ctx context.Context, tool *registry.Tool, c *call.Call) (*call.Result, error) {
+// runValidated validates, calls the handler and checks what it gave.
+func runValidated(ctx context.Context, tool *registry.Tool, c *call.Call) (*call.Result, error) {
 	if err := tool.Input.Validate(c.Args); err != nil {
 		return nil, call.Fail(call.InvalidArguments, "invalid arguments: %s", err.Error())
 	}
@@ -118,7 +137,7 @@ func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result
 	var failure *call.Error
 	switch {
 	case errors.Is(cause, call.ErrWithdrawn):
-		return call.Fail(call.Withdrawn, "the tool was withdrawn while it ran")
+		return call.Fail(call.Withdrawn, "the %s was withdrawn while it ran", c.Kind)
 	case errors.Is(cause, call.ErrTimeout):
 		return call.Fail(call.CallTimeout, "the call took longer than this server allows")
 	case cause != nil:
@@ -126,7 +145,7 @@ func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result
 	case errors.As(err, &failure):
 		return failure
 	}
-	return call.Fail(call.Internal, "the tool failed").Because(err)
+	return call.Fail(call.Internal, "the %s failed", c.Kind).Because(err)
 }
 
 // note counts and logs a call. Arguments, results and credentials never reach
@@ -139,7 +158,11 @@ func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, fa
 	case result.IsError:
 		outcome = outcomeError
 	}
-	e.metrics.Call(c.Tool, c.Metadata["costCategory"], outcome, took)
+	if c.Kind == call.Tool {
+		e.metrics.Call(c.Tool, c.Metadata["costCategory"], outcome, took)
+	} else {
+		e.metrics.Entry(c.Kind.String(), c.Tool, outcome)
+	}
 	level := slog.LevelDebug
 	if failure != nil && (failure.Cause != nil || failure.Reason == call.Internal) {
 		level = slog.LevelWarn
@@ -147,7 +170,7 @@ func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, fa
 	if !e.log.Enabled(ctx, level) {
 		return
 	}
-	attrs := []slog.Attr{slog.String("tool", c.Tool), slog.String("outcome", outcome), slog.String("took", took.String())}
+	attrs := []slog.Attr{slog.String(c.Kind.String(), c.Tool), slog.String("outcome", outcome), slog.String("took", took.String())}
 	if failure != nil && failure.Cause != nil {
 		attrs = append(attrs, slog.String("cause", failure.Cause.Error()))
 	}

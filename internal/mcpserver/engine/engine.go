@@ -9,6 +9,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"github.com/espalier-dev/espalier/internal/expression"
 	"github.com/espalier-dev/espalier/internal/mcp"
@@ -78,7 +79,7 @@ type Reply struct {
 	Streamed bool
 }
 
-// Arguments are the decoded arguments of tools/call. They are decoded once.
+// Arguments are the decoded arguments of tools/call and prompts/get. They are decoded once.
 func (r *Request) Arguments() (map[string]any, *wire.Error) {
 	if r.decoded {
 		return r.arguments, nil
@@ -137,6 +138,12 @@ func New(reg *registry.Registry, m *metrics.Metrics, log *slog.Logger, middlewar
 		mcp.MethodPing:                {legacy: true, handle: (*Engine).ping},
 		mcp.MethodToolsList:           {modern: true, legacy: true, handle: (*Engine).listTools},
 		mcp.MethodToolsCall:           {modern: true, legacy: true, handle: (*Engine).callTool},
+		mcp.MethodResourcesList:       {modern: true, legacy: true, handle: (*Engine).listResources},
+		mcp.MethodResourceTemplates:   {modern: true, legacy: true, handle: (*Engine).listTemplates},
+		mcp.MethodResourcesRead:       {modern: true, legacy: true, handle: (*Engine).readResource},
+		mcp.MethodPromptsList:         {modern: true, legacy: true, handle: (*Engine).listPrompts},
+		mcp.MethodPromptsGet:          {modern: true, legacy: true, handle: (*Engine).getPrompt},
+		mcp.MethodComplete:            {modern: true, legacy: true, handle: (*Engine).complete},
 		mcp.MethodSubscriptionsListen: {modern: true, handle: (*Engine).listen},
 	}
 	reg.OnSwap(func(old, next *registry.Snapshot) {
@@ -146,7 +153,7 @@ func New(reg *registry.Registry, m *metrics.Metrics, log *slog.Logger, middlewar
 	return e
 }
 
-// forget drops the metrics of withdrawn tools.
+// forget drops the metrics of withdrawn entries.
 func (e *Engine) forget(old, next *registry.Snapshot) {
 	if old == nil {
 		return
@@ -154,6 +161,16 @@ func (e *Engine) forget(old, next *registry.Snapshot) {
 	for _, t := range old.Tools() {
 		if next.Tool(t.Name) == nil {
 			e.metrics.Forget(t.Name)
+		}
+	}
+	for _, p := range old.Prompts() {
+		if next.Prompt(p.Name) == nil {
+			e.metrics.ForgetEntry(call.Prompt.String(), p.Name)
+		}
+	}
+	for _, r := range slices.Concat(old.Resources(), old.Templates()) {
+		if !next.HasResource(r.Name) {
+			e.metrics.ForgetEntry(call.Resource.String(), r.Name)
 		}
 	}
 }

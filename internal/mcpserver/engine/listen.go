@@ -50,11 +50,11 @@ func (e *Engine) listen(ctx context.Context, r *Request) Reply {
 // serve runs the stream until the client leaves or the server drains.
 func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscription *registry.Subscription, stream Stream) {
 	tag := append([]byte(`{"`+mcp.MetaSubscriptionID+`":`), r.Message.ID...)
-	if stream.Send(filter.acknowledgement(tag)) != nil {
+	// What is known now is what the client may read from here on.
+	watched := filter.watch(e.registry.Snapshot())
+	if stream.Send(filter.acknowledgement(tag, watched)) != nil {
 		return
 	}
-	changed := append([]byte(`{"jsonrpc":"2.0","method":"`+mcp.NotificationToolsChanged+`","params":{"_meta":`), tag...)
-	changed = append(changed, "}}}"...)
 	ticker := time.NewTicker(keepAlive)
 	defer ticker.Stop()
 	for {
@@ -66,9 +66,7 @@ func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscript
 			_ = stream.Send(e.listenResult(r, tag))
 			return
 		case <-subscription.Changed:
-			if filter.tools {
-				err = stream.Send(changed)
-			}
+			err = e.tell(stream, tag, filter, watched, subscription.Take())
 		case <-ticker.C:
 			err = stream.KeepAlive()
 		}
@@ -78,6 +76,49 @@ func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscript
 	}
 }
 
+// tell sends what the client wants to hear of changes.
+func (e *Engine) tell(stream Stream, tag []byte, filter filter, watched []watch, changes registry.Changes) error {
+	for _, n := range []struct {
+		due    bool
+		method string
+	}{
+		{changes.Tools && filter.tools, mcp.NotificationToolsChanged},
+		{changes.Resources && filter.resources, mcp.NotificationResources},
+		{changes.Prompts && filter.prompts, mcp.NotificationPrompts},
+	} {
+		if n.due {
+			if err := stream.Send(notification(n.method, tag, "")); err != nil {
+				return err
+			}
+		}
+	}
+	if !changes.Content || len(watched) == 0 {
+		return nil
+	}
+	snapshot := e.registry.Snapshot()
+	for i := range watched {
+		if !watched[i].moved(snapshot) {
+			continue
+		}
+		if err := stream.Send(notification(mcp.NotificationUpdated, tag, watched[i].uri)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notification with the subscription's tag; uri is left out when empty.
+func notification(method string, tag []byte, uri string) []byte {
+	out := append([]byte(`{"jsonrpc":"2.0","method":"`), method...)
+	out = append(out, `","params":{"_meta":`...)
+	out = append(out, tag...)
+	out = append(out, '}')
+	if uri != "" {
+		out = wire.AppendField(out, "uri", wire.AppendString(nil, uri))
+	}
+	return append(out, "}}"...)
+}
+
 // listenResult ends a stream in good order.
 func (e *Engine) listenResult(r *Request, tag []byte) []byte {
 	out := wire.AppendResultHead(nil, r.Message.ID)
@@ -85,29 +126,5 @@ func (e *Engine) listenResult(r *Request, tag []byte) []byte {
 	out = append(out, tag...)
 	out = append(out, `,"`+mcp.MetaServerInfo+`":`...)
 	out = append(out, r.Snapshot.ServerInfo...)
-	return append(out, "}}}"...)
-}
-
-// filter is what a client wants to hear of and this server tells.
-type filter struct {
-	tools bool
-}
-
-func listenFilter(m *wire.Message) (filter, *wire.Error) {
-	raw := m.Params.Get("notifications")
-	wanted, err := wire.DecodeObject(raw)
-	if err != nil {
-		return filter{}, &wire.Error{Code: mcp.CodeInvalidParams, Message: "notifications must be an object"}
-	}
-	return filter{tools: string(wanted.Get("toolsListChanged")) == "true"}, nil
-}
-
-func (f filter) acknowledgement(tag []byte) []byte {
-	out := []byte(`{"jsonrpc":"2.0","method":"` + mcp.NotificationAcknowledged + `","params":{"_meta":`)
-	out = append(out, tag...)
-	out = append(out, `},"notifications":{`...)
-	if f.tools {
-		out = append(out, `"toolsListChanged":true`...)
-	}
 	return append(out, "}}}"...)
 }

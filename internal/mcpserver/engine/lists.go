@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
@@ -35,6 +36,25 @@ func (e *Engine) ping(_ context.Context, r *Request) Reply {
 }
 
 func (e *Engine) listTools(_ context.Context, r *Request) Reply {
+	return answerList(r, "tools", r.Snapshot.Page, func(t *registry.Tool) *registry.Entry { return &t.Entry })
+}
+
+func (e *Engine) listResources(_ context.Context, r *Request) Reply {
+	return answerList(r, "resources", r.Snapshot.PageResources, entryOfResource)
+}
+
+func (e *Engine) listTemplates(_ context.Context, r *Request) Reply {
+	return answerList(r, "resourceTemplates", r.Snapshot.PageTemplates, entryOfResource)
+}
+
+func (e *Engine) listPrompts(_ context.Context, r *Request) Reply {
+	return answerList(r, "prompts", r.Snapshot.PagePrompts, func(p *registry.Prompt) *registry.Entry { return &p.Entry })
+}
+
+func entryOfResource(r *registry.Resource) *registry.Entry { return &r.Entry }
+
+// answerList answers the list method whose result has key.
+func answerList[E any](r *Request, key string, page func(string, func(E) bool) ([]E, string, error), entryOf func(E) *registry.Entry) Reply {
 	cursor := ""
 	if raw := r.Message.Params.Get("cursor"); raw != nil && string(raw) != "null" {
 		text, ok := wire.Text(raw)
@@ -43,20 +63,22 @@ func (e *Engine) listTools(_ context.Context, r *Request) Reply {
 		}
 		cursor = text
 	}
-	page, next, err := r.Snapshot.Page(cursor, nil)
+	entries, next, err := page(cursor, nil)
 	if err != nil {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: err.Error()})
 	}
 	out := wire.AppendResultHead(r.Out, r.Message.ID)
-	out = append(out, `{"tools":[`...)
-	for i, t := range page {
+	out = append(out, `{"`...)
+	out = append(out, key...)
+	out = append(out, `":[`...)
+	for i, e := range entries {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		if r.Era == Modern {
-			out = append(out, t.Modern...)
+		if entry := entryOf(e); r.Era == Modern {
+			out = append(out, entry.Modern...)
 		} else {
-			out = append(out, t.Legacy...)
+			out = append(out, entry.Legacy...)
 		}
 	}
 	out = append(out, ']')
@@ -66,9 +88,7 @@ func (e *Engine) listTools(_ context.Context, r *Request) Reply {
 	if r.Era == Modern {
 		out = append(out, `,"resultType":"complete"`...)
 		out = r.Snapshot.AppendCaching(out)
-		out = append(out, `,"_meta":{"`+mcp.MetaServerInfo+`":`...)
-		out = append(out, r.Snapshot.ServerInfo...)
-		out = append(out, '}')
+		out = appendServerInfo(out, r)
 	}
 	return Reply{Body: append(out, "}}"...)}
 }

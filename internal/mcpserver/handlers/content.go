@@ -40,18 +40,17 @@ func appendBinary(dst []byte, kind, mimeType string, data []byte) []byte {
 
 // appendResource writes an embedded resource: text for a string, else a blob.
 func appendResource(dst []byte, uri, mimeType string, value any) []byte {
-	dst = append(dst, `{"type":"resource","resource":{"uri":`...)
+	dst = append(dst, `{"type":"resource","resource":`...)
+	return append(appendContent(dst, uri, mimeType, value), '}')
+}
+
+// appendLink writes a link to a resource.
+func appendLink(dst []byte, uri, name, mimeType string) []byte {
+	dst = append(dst, `{"type":"resource_link","uri":`...)
 	dst = wire.AppendString(dst, uri)
+	dst = wire.AppendField(dst, "name", wire.AppendString(nil, name))
 	dst = appendMIMEType(dst, mimeType)
-	switch value := value.(type) {
-	case string:
-		dst = wire.AppendField(dst, "text", wire.AppendString(nil, value))
-	case []byte:
-		dst = append(dst, `,"blob":"`...)
-		dst = base64.StdEncoding.AppendEncode(dst, value)
-		dst = append(dst, '"')
-	}
-	return append(dst, "}}"...)
+	return append(dst, '}')
 }
 
 func appendMIMEType(dst []byte, mimeType string) []byte {

@@ -1,8 +1,8 @@
 // Copyright 2026 The Espalier Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package handlers makes the handlers of tools from their declarations: http,
-// expression, and none. Making one does no I/O, so that the same code can say
+// Package handlers makes the handlers of tools, resources and prompts from
+// their declarations. Making one does no I/O, so that the same code can say
 // in advance whether a declaration is sound.
 package handlers
 

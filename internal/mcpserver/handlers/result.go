@@ -5,13 +5,11 @@ package handlers
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 
 	"github.com/espalier-dev/espalier/internal/expression"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
-	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
@@ -181,25 +179,16 @@ func (r *result) appendBlock(dst []byte, c *serverconfig.Content, value any) ([]
 		if c.Type == serverconfig.ContentAudio {
 			kind = "audio"
 		}
-		data, isBytes := value.([]byte)
-		if !isBytes {
-			text, _ := value.(string)
-			decoded, err := base64.StdEncoding.DecodeString(text)
-			if err != nil {
-				return nil, call.Fail(call.InvalidResult, "the expression of an %s gave text that is not base64", kind)
-			}
-			data = decoded
+		data, err := asBytes(value, "an "+kind)
+		if err != nil {
+			return nil, err
 		}
 		return appendBinary(dst, kind, c.MIMEType, data), nil
 	case serverconfig.ContentEmbeddedResource:
 		return appendResource(dst, r.uri(c), c.MIMEType, value), nil
 	default: // ResourceLink
 		name, _ := value.(string)
-		dst = append(dst, `{"type":"resource_link","uri":`...)
-		dst = wire.AppendString(dst, r.uri(c))
-		dst = wire.AppendField(dst, "name", wire.AppendString(nil, name))
-		dst = appendMIMEType(dst, c.MIMEType)
-		return append(dst, '}'), nil
+		return appendLink(dst, r.uri(c), name, c.MIMEType), nil
 	}
 }
 

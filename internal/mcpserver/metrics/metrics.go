@@ -21,6 +21,7 @@ type Metrics struct {
 	registry *prometheus.Registry
 
 	calls       *prometheus.CounterVec
+	entries     *prometheus.CounterVec
 	durations   *prometheus.HistogramVec
 	InFlight    prometheus.Gauge
 	Streams     prometheus.Gauge
@@ -43,6 +44,7 @@ func New(version string) *Metrics {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	}
 	m.calls = counter("calls_total", "Calls by tool, its costCategory and outcome (ok, error, or a reason).", "tool", "cost_category", "outcome")
+	m.entries = counter("entry_requests_total", "Reads of resources and gets of prompts by kind, name and outcome (ok, or a reason).", "kind", "name", "outcome")
 	m.durations = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "call_duration_seconds", Help: "Time that calls took.",
 		Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
@@ -55,7 +57,7 @@ func New(version string) *Metrics {
 	loaded := gauge("catalog_loaded_timestamp_seconds", "When the served catalog was loaded.")
 	changed := counter("list_changed_total", "Changes of lists that subscribers were told of.")
 	build := gauge("build_info", "1 for the version of the server.", "version")
-	m.registry.MustRegister(m.calls, m.durations, m.refused, m.reloads, m.catalog, inFlight, streams, tools, notServed, loaded, changed, build,
+	m.registry.MustRegister(m.calls, m.entries, m.durations, m.refused, m.reloads, m.catalog, inFlight, streams, tools, notServed, loaded, changed, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.InFlight, m.Streams = inFlight.WithLabelValues(), streams.WithLabelValues()
 	m.Tools, m.NotServed, m.catalogTime = tools.WithLabelValues(), notServed.WithLabelValues(), loaded.WithLabelValues()
@@ -81,6 +83,18 @@ func (m *Metrics) Call(tool, costCategory, outcome string, took time.Duration) {
 func (m *Metrics) Forget(tool string) {
 	m.calls.DeletePartialMatch(prometheus.Labels{"tool": tool})
 	m.durations.DeletePartialMatch(prometheus.Labels{"tool": tool})
+}
+
+// Entry notes a finished request for a resource or prompt. name is empty for
+// one that is not served.
+func (m *Metrics) Entry(kind, name, outcome string) {
+	m.entries.WithLabelValues(kind, name, outcome).Inc()
+}
+
+// ForgetEntry drops the series of a resource or prompt that is no longer
+// served.
+func (m *Metrics) ForgetEntry(kind, name string) {
+	m.entries.DeletePartialMatch(prometheus.Labels{"kind": kind, "name": name})
 }
 
 // Refused notes a request that no method saw.

@@ -10,8 +10,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 )
 
-// group holds the running calls of one name, over the versions of its tool:
-// a replaced tool's calls go on, a withdrawn one's are cancelled and awaited.
+// group holds the running calls of one name, over the versions of its entry:
+// a replaced entry's calls go on, a withdrawn one's are cancelled and awaited.
 type group struct {
 	mu      sync.Mutex
 	closed  bool
@@ -27,10 +27,10 @@ type Running struct {
 	cancel context.CancelCauseFunc
 }
 
-// Enter notes a call; cancel is called when its tool is withdrawn. It returns
+// Enter notes a call; cancel is called when its entry is withdrawn. It returns
 // nil when that happened already. Leave must be called at the end.
-func (t *Tool) Enter(cancel context.CancelCauseFunc) *Running {
-	g := t.group
+func (e *Entry) Enter(cancel context.CancelCauseFunc) *Running {
+	g := e.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {

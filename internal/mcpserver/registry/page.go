@@ -6,10 +6,7 @@ package registry
 import (
 	"encoding/base64"
 	"errors"
-	"sort"
 	"strings"
-
-	"github.com/espalier-dev/espalier/internal/mcp"
 )
 
 // position is a place in the order of lists: entryPoint tools first, then by
@@ -21,7 +18,7 @@ type position struct {
 	name       string
 }
 
-func (t *Tool) position() position { return position{t.EntryPoint, t.Name} }
+func (e *Entry) position() position { return position{e.EntryPoint, e.Name} }
 
 func (p position) compare(q position) int {
 	if p.entryPoint != q.entryPoint {
@@ -34,6 +31,8 @@ func (p position) compare(q position) int {
 }
 
 const (
+	// maxCursor is longer than the cursor of the longest URI.
+	maxCursor = 4 << 10
 	// pageEntries is the most entries of one page.
 	pageEntries = 1000
 	// maxPageBytes bounds a page; a list's message has to stay below
@@ -58,7 +57,7 @@ func (p position) cursor() string {
 }
 
 func parseCursor(cursor string) (position, error) {
-	if len(cursor) > 4*mcp.MaxToolName {
+	if len(cursor) > maxCursor {
 		return position{}, ErrCursor
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
@@ -83,25 +82,8 @@ func parseCursor(cursor string) (position, error) {
 // the next page, empty at the end. visible (nil: all) chooses what the caller
 // may see.
 func (s *Snapshot) Page(cursor string, visible func(*Tool) bool) (page []*Tool, next string, err error) {
-	start := 0
-	if cursor != "" {
-		last, err := parseCursor(cursor)
-		if err != nil {
-			return nil, "", err
-		}
-		start = sort.Search(len(s.tools), func(i int) bool { return s.tools[i].position().compare(last) > 0 })
-	}
-	budget := min(s.Config.Limits.MaxMessageBytes/2, maxPageBytes)
-	size := int64(0)
-	for _, t := range s.tools[start:] {
-		if visible != nil && !visible(t) {
-			continue
-		}
-		size += int64(len(t.Modern)) + 1
-		if len(page) > 0 && (len(page) == pageEntries || budget > 0 && size > budget) {
-			return page, page[len(page)-1].position().cursor(), nil
-		}
-		page = append(page, t)
-	}
-	return page, "", nil
+	return s.tools.page(cursor, s.pageBudget(), visible)
 }
+
+// pageBudget bounds a page in bytes.
+func (s *Snapshot) pageBudget() int64 { return min(s.Config.Limits.MaxMessageBytes/2, maxPageBytes) }

@@ -7,6 +7,7 @@ package registry
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,47 +45,36 @@ func (r *Registry) OnSwap(f func(old, next *Snapshot)) {
 	r.onSwap = append(r.onSwap, f)
 }
 
-// Swap puts next in place. It cancels and awaits the calls of withdrawn tools
-// and tells subscribers if the list changed. It returns when the change is
-// complete; stuck says how many withdrawn tools still had calls then.
-func (r *Registry) Swap(ctx context.Context, next *Snapshot) (listChanged bool, stuck int) {
+// Swap puts next in place. It cancels and awaits the calls of withdrawn
+// entries and tells subscribers what changed. It returns when the change is
+// complete; stuck says how many withdrawn entries still had calls then.
+func (r *Registry) Swap(ctx context.Context, next *Snapshot) (changes Changes, stuck int) {
 	r.swap.Lock()
 	defer r.swap.Unlock()
 	old := r.current.Load()
 	if old != nil {
-		// A replaced tool inherits its running calls.
-		for name, t := range next.byName {
-			if before := old.byName[name]; before != nil {
-				t.group = before.group
-			}
-		}
+		inherit(old.tools, next.tools)
+		inherit(old.resources, next.resources)
+		inherit(old.templates, next.templates)
+		inherit(old.prompts, next.prompts)
 	}
 	r.current.Store(next)
-	withdrawn := withdraw(old, next)
+	var withdrawn []<-chan struct{}
+	if old != nil {
+		changes = changesOf(old, next)
+		withdrawn = slices.Concat(withdraw(old.tools, next.tools), withdraw(old.resources, next.resources),
+			withdraw(old.templates, next.templates), withdraw(old.prompts, next.prompts))
+	}
 	r.mu.Lock()
 	hooks := r.onSwap
 	r.mu.Unlock()
 	for _, f := range hooks {
 		f(old, next)
 	}
-	listChanged = old != nil && old.ListHash != next.ListHash
-	if listChanged {
-		r.notify()
+	if changes != (Changes{}) {
+		r.notify(changes)
 	}
-	return listChanged, await(ctx, withdrawn)
-}
-
-// withdraw cancels the calls of tools that next lacks.
-func withdraw(old, next *Snapshot) (idle []<-chan struct{}) {
-	if old == nil {
-		return nil
-	}
-	for name, t := range old.byName {
-		if next.byName[name] == nil {
-			idle = append(idle, t.group.close())
-		}
-	}
-	return idle
+	return changes, await(ctx, withdrawn)
 }
 
 func await(ctx context.Context, idle []<-chan struct{}) (stuck int) {
@@ -101,57 +91,4 @@ func await(ctx context.Context, idle []<-chan struct{}) (stuck int) {
 		}
 	}
 	return stuck
-}
-
-// Subscription tells of list changes. Changes that come while one is being
-// told are told as one more.
-type Subscription struct {
-	// Changed holds a value after each change.
-	Changed chan struct{}
-	// Closed is closed when the server drains.
-	Closed chan struct{}
-}
-
-// Subscribe registers a subscription; ok is false when the server drains.
-// From its return on no change is missed.
-func (r *Registry) Subscribe() (s *Subscription, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return nil, false
-	}
-	s = &Subscription{Changed: make(chan struct{}, 1), Closed: make(chan struct{})}
-	r.subscribers[s] = struct{}{}
-	return s, true
-}
-
-// Unsubscribe ends a subscription.
-func (r *Registry) Unsubscribe(s *Subscription) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.subscribers, s)
-}
-
-func (r *Registry) notify() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for s := range r.subscribers {
-		select {
-		case s.Changed <- struct{}{}:
-		default: // One more pass is due already.
-		}
-	}
-}
-
-// Close ends all subscriptions and takes no new one. It is idempotent.
-func (r *Registry) Close() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return
-	}
-	r.closed = true
-	for s := range r.subscribers {
-		close(s.Closed)
-	}
 }

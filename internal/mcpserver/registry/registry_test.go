@@ -30,7 +30,7 @@ func snapshotOf(names map[string]bool, pageSize int) *Snapshot {
 		config.Tools = append(config.Tools, t)
 	}
 	config.Limits.MaxMessageBytes = int64(2 * 50 * pageSize)
-	return Build(config, "", noHandler, nil)
+	return Build(config, "", Factories{Tool: noHandler}, nil)
 }
 
 // TestCursorsSurviveChanges walks the pages while tools come and go at random
@@ -150,12 +150,12 @@ func TestBadEntriesHarmNoOther(t *testing.T) {
 		{Name: "output", Definition: json.RawMessage(`{"name":"output","inputSchema":{"type":"object"},"outputSchema":{"$ref":"https://example.com/x"}}`)},
 		{Name: "panics", Definition: json.RawMessage(`{"name":"panics","inputSchema":{"type":"object"}}`)},
 	}}
-	s := Build(config, "", func(t *serverconfig.Tool, _ *schema.Schema) (call.Handler, error) {
+	s := Build(config, "", Factories{Tool: func(t *serverconfig.Tool, _ *schema.Schema) (call.Handler, error) {
 		if t.Name == "panics" {
 			panic("no")
 		}
 		return nil, nil
-	}, nil)
+	}}, nil)
 	if len(s.Tools()) != 1 || s.Tool("good") == nil {
 		t.Errorf("served are %v", s.Tools())
 	}

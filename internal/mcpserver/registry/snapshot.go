@@ -4,12 +4,7 @@
 package registry
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"reflect"
-	"slices"
 	"strconv"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
@@ -30,30 +25,45 @@ type Snapshot struct {
 	ServerInfo json.RawMessage
 	// Discover is the raw result of server/discover.
 	Discover json.RawMessage
-	// ListHash changes when, and only when, tools/list does.
-	ListHash string
 
-	tools  []*Tool
-	byName map[string]*Tool
+	tools     *list[*Tool]
+	resources *list[*Resource]
+	templates *list[*Resource]
+	prompts   *list[*Prompt]
 	// origins that may pass, exactly.
 	origins map[string]struct{}
 	paths   map[serverconfig.TransportType]string
 }
 
+// Factories make the handlers of entries from their declarations.
+type Factories struct {
+	Tool     HandlerFactory
+	Resource ResourceFactory
+	Prompt   PromptFactory
+}
+
 // Build makes a snapshot. What previous (may be nil) already prepared and is
 // unchanged is taken over. One bad entry is left out and named; it harms no
 // other.
-func Build(config *serverconfig.Config, digest string, factory HandlerFactory, previous *Snapshot) *Snapshot {
+func Build(config *serverconfig.Config, digest string, factories Factories, previous *Snapshot) *Snapshot {
 	config = withDefaults(config)
 	s := &Snapshot{
 		Digest: digest, Config: config, Rejected: map[string]string{},
-		byName: make(map[string]*Tool, len(config.Tools)), origins: map[string]struct{}{},
-		paths: map[serverconfig.TransportType]string{},
+		origins: map[string]struct{}{}, paths: map[serverconfig.TransportType]string{},
 	}
-	for i := range config.Tools {
-		s.add(config.Tools[i], factory, previous)
+	if previous == nil {
+		previous = &Snapshot{}
 	}
-	slices.SortFunc(s.tools, func(a, b *Tool) int { return a.position().compare(b.position()) })
+	s.tools = build(s, "tool", previous.tools, each(config.Tools, func(c serverconfig.Tool) declared[*Tool] { return declareTool(c, factories.Tool) }))
+	s.resources = build(s, "resource", previous.resources, each(config.Resources, func(c serverconfig.Resource) declared[*Resource] {
+		return declareResource(c, keyURI, factories.Resource)
+	}))
+	s.templates = build(s, "template", previous.templates, each(config.Templates, func(c serverconfig.Resource) declared[*Resource] {
+		return declareResource(c, keyURITemplate, factories.Resource)
+	}))
+	s.prompts = build(s, "prompt", previous.prompts, each(config.Prompts, func(c serverconfig.Prompt) declared[*Prompt] {
+		return declarePrompt(c, factories.Prompt)
+	}))
 	for _, origin := range config.AllowedOrigins {
 		s.origins[origin] = struct{}{}
 	}
@@ -75,39 +85,19 @@ func withDefaults(config *serverconfig.Config) *serverconfig.Config {
 	return &c
 }
 
-func (s *Snapshot) add(config serverconfig.Tool, factory HandlerFactory, previous *Snapshot) {
-	reject := func(reason, text string) {
-		s.NotServed = append(s.NotServed, podreport.NotServed{Kind: "tool", Name: config.Name, Reason: reason})
-		s.Rejected[config.Name] = text
+func each[C any, D any](configs []C, f func(C) D) []D {
+	out := make([]D, 0, len(configs))
+	for i := range configs {
+		out = append(out, f(configs[i]))
 	}
-	if _, twice := s.byName[config.Name]; twice {
-		reject(ReasonDuplicate, "the name is in the catalog twice, the first counts")
-		return
-	}
-	if previous != nil {
-		if old := previous.byName[config.Name]; old != nil && reflect.DeepEqual(old.config, config) {
-			s.keep(old)
-			return
-		}
-	}
-	tool, err := buildTool(config, factory)
-	if err != nil {
-		reject(err.reason, err.Error())
-		return
-	}
-	s.keep(tool)
-}
-
-func (s *Snapshot) keep(t *Tool) {
-	s.tools = append(s.tools, t)
-	s.byName[t.Name] = t
+	return out
 }
 
 // Tool gives a tool by its name, nil when there is none.
-func (s *Snapshot) Tool(name string) *Tool { return s.byName[name] }
+func (s *Snapshot) Tool(name string) *Tool { return s.tools.get(name) }
 
 // Tools gives all tools in the order of lists. It must not be changed.
-func (s *Snapshot) Tools() []*Tool { return s.tools }
+func (s *Snapshot) Tools() []*Tool { return s.tools.sorted }
 
 // OriginAllowed reports whether a value of the Origin header may pass.
 func (s *Snapshot) OriginAllowed(origin string) bool {
@@ -133,20 +123,49 @@ func (s *Snapshot) render() {
 
 	versions, _ := json.Marshal(mcp.AllVersions())
 	out := append([]byte(`{"resultType":"complete","supportedVersions":`), versions...)
-	out = append(out, `,"capabilities":{"tools":{"listChanged":true}}`...)
+	out = wire.AppendField(out, "capabilities", s.capabilities(true))
 	if info.Instructions != "" {
 		out = wire.AppendField(out, "instructions", wire.AppendString(nil, info.Instructions))
 	}
 	out = s.AppendCaching(out)
 	out = wire.AppendField(out, "_meta", s.meta())
 	s.Discover = append(out, '}')
+}
 
-	hash := sha256.New()
-	for _, t := range s.tools {
-		hash.Write(t.Modern)
-		hash.Write([]byte{0})
+// capabilities are those of the declared catalog, served or not. A modern
+// client is told of changes; no stream reaches a legacy client yet, so it is
+// promised none.
+func (s *Snapshot) capabilities(modern bool) []byte {
+	changes, updates := "{}", "{}"
+	if modern {
+		changes, updates = `{"listChanged":true}`, `{"listChanged":true,"subscribe":true}`
 	}
-	s.ListHash = hex.EncodeToString(hash.Sum(nil))
+	out := append([]byte(`{"tools":`), changes...)
+	if len(s.Config.Resources)+len(s.Config.Templates) > 0 {
+		out = wire.AppendField(out, "resources", []byte(updates))
+	}
+	if len(s.Config.Prompts) > 0 {
+		out = wire.AppendField(out, "prompts", []byte(changes))
+	}
+	if s.completes() {
+		out = wire.AppendField(out, "completions", []byte("{}"))
+	}
+	return append(out, '}')
+}
+
+// completes reports whether any completion is declared.
+func (s *Snapshot) completes() bool {
+	for i := range s.Config.Templates {
+		if completions(s.Config.Templates[i].Variables) != nil {
+			return true
+		}
+	}
+	for i := range s.Config.Prompts {
+		if completions(s.Config.Prompts[i].Arguments) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // meta is the _meta of discover.
@@ -164,12 +183,12 @@ func (s *Snapshot) AppendCaching(dst []byte) []byte {
 	return append(dst, `,"cacheScope":"public"`...)
 }
 
-// AppendInitialize writes the result of initialize at a legacy version. No
-// stream reaches a legacy client yet, so no list changes are promised.
+// AppendInitialize writes the result of initialize at a legacy version.
 func (s *Snapshot) AppendInitialize(dst []byte, version string) []byte {
 	dst = append(dst, `{"protocolVersion":`...)
 	dst = wire.AppendString(dst, version)
-	dst = append(dst, `,"capabilities":{"tools":{}},"serverInfo":`...)
+	dst = wire.AppendField(dst, "capabilities", s.capabilities(false))
+	dst = append(dst, `,"serverInfo":`...)
 	dst = append(dst, s.ServerInfo...)
 	if s.Config.Server.Instructions != "" {
 		dst = wire.AppendField(dst, "instructions", wire.AppendString(nil, s.Config.Server.Instructions))
@@ -177,12 +196,4 @@ func (s *Snapshot) AppendInitialize(dst []byte, version string) []byte {
 	dst = append(dst, `,"_meta":{"`+mcp.MetaCatalogDigest+`":`...)
 	dst = wire.AppendString(dst, s.Digest)
 	return append(dst, "}}"...)
-}
-
-func compact(raw []byte) json.RawMessage {
-	var buf bytes.Buffer
-	if err := json.Compact(&buf, raw); err != nil {
-		return raw // It was read before: it is JSON.
-	}
-	return buf.Bytes()
 }

@@ -5,8 +5,7 @@ package registry
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
+	"reflect"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
@@ -16,20 +15,20 @@ import (
 
 // Tool is one served tool. It is immutable.
 type Tool struct {
-	Name string
-	// EntryPoint tools stand before all others in lists.
-	EntryPoint bool
-	// Modern and Legacy are the definitions as listed to either era.
-	Modern, Legacy json.RawMessage
-	Input          *schema.Schema
+	Entry
+	Input *schema.Schema
 	// Output is nil when the tool declares none.
-	Output   *schema.Schema
-	Handler  call.Handler
-	Metadata map[string]string
+	Output *schema.Schema
 
 	config serverconfig.Tool
-	group  *group
 }
+
+// Keys of the identity in definitions.
+const (
+	keyName        = "name"
+	keyURI         = "uri"
+	keyURITemplate = "uriTemplate"
+)
 
 // HandlerFactory makes the handler of a tool from its declaration.
 type HandlerFactory func(tool *serverconfig.Tool, input *schema.Schema) (call.Handler, error)
@@ -40,10 +39,11 @@ const (
 	ReasonInvalidInput      = "InvalidInputSchema"
 	ReasonInvalidOutput     = "InvalidOutputSchema"
 	ReasonInvalidHandler    = "InvalidHandler"
+	ReasonInvalidURI        = "InvalidURI"
 	ReasonDuplicate         = "DuplicateName"
 )
 
-// buildError says why one tool cannot be served.
+// buildError says why one entry cannot be served.
 type buildError struct {
 	reason string
 	err    error
@@ -52,23 +52,21 @@ type buildError struct {
 func (e *buildError) Error() string { return e.err.Error() }
 func (e *buildError) Unwrap() error { return e.err }
 
-func buildTool(config serverconfig.Tool, factory HandlerFactory) (_ *Tool, failure *buildError) {
-	defer func() {
-		if r := recover(); r != nil {
-			failure = &buildError{ReasonInvalidHandler, errors.New("the tool cannot be prepared")}
-		}
-	}()
-	definition, err := wire.DecodeObject(config.Definition)
-	if err != nil {
-		return nil, &buildError{ReasonInvalidDefinition, err}
+func declareTool(config serverconfig.Tool, factory HandlerFactory) declared[*Tool] {
+	return declared[*Tool]{
+		name:  config.Name,
+		same:  func(t *Tool) bool { return reflect.DeepEqual(t.config, config) },
+		build: func() (*Tool, *buildError) { return buildTool(config, factory) },
 	}
-	if name, _ := definition.Text("name"); name != config.Name || name == "" {
-		return nil, &buildError{ReasonInvalidDefinition, fmt.Errorf("the definition is of %q, the entry of %q", name, config.Name)}
+}
+
+func buildTool(config serverconfig.Tool, factory HandlerFactory) (*Tool, *buildError) {
+	t := &Tool{Entry: Entry{Name: config.Name, Metadata: config.Metadata}, config: config}
+	definition, failure := t.decode(config.Definition, keyName)
+	if failure != nil {
+		return nil, failure
 	}
-	t := &Tool{
-		Name: config.Name, EntryPoint: config.Metadata["entryPoint"] == "true",
-		Metadata: config.Metadata, config: config, group: newGroup(),
-	}
+	var err error
 	if t.Input, err = schema.CompileInput(definition.Get("inputSchema")); err != nil {
 		return nil, &buildError{ReasonInvalidInput, err}
 	}
@@ -81,8 +79,6 @@ func buildTool(config serverconfig.Tool, factory HandlerFactory) (_ *Tool, failu
 	if t.Handler, err = factory(&t.config, t.Input); err != nil {
 		return nil, &buildError{ReasonInvalidHandler, err}
 	}
-	t.Modern = compact(config.Definition)
-	t.Legacy = t.Modern
 	if output != nil && !isObjectSchema(output) {
 		// Older revisions know only objects there.
 		t.Legacy = without(definition, "outputSchema")

@@ -15,6 +15,11 @@ import (
 	"github.com/espalier-dev/espalier/internal/schema"
 )
 
+// mirroredName is what of a method's parameters stands in Mcp-Name too.
+var mirroredName = map[string]string{
+	mcp.MethodToolsCall: "name", mcp.MethodPromptsGet: "name", mcp.MethodResourcesRead: "uri",
+}
+
 // checkHeaders holds the mirrored headers of a modern request against its
 // body, so that what routed on the former and what runs the latter agree.
 func checkHeaders(header http.Header, request *engine.Request) (int, *wire.Error) {
@@ -25,15 +30,19 @@ func checkHeaders(header http.Header, request *engine.Request) (int, *wire.Error
 	if m.Method == mcp.MethodSubscriptionsListen && !accepts(header["Accept"], mediaStream) {
 		return http.StatusNotAcceptable, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "send Accept: application/json, text/event-stream"}
 	}
-	if m.Method != mcp.MethodToolsCall {
+	key, named := mirroredName[m.Method]
+	if !named {
 		return 0, nil
 	}
-	name, ok := m.Params.Text("name")
+	name, ok := m.Params.Text(key)
 	if !ok {
 		return 0, nil // The method refuses it.
 	}
 	if got, ok := single(header, mcp.HeaderName); !ok || !equalText(got, name) {
-		return mismatch("Mcp-Name does not match the name of the body")
+		return mismatch("Mcp-Name does not match the " + key + " of the body")
+	}
+	if m.Method != mcp.MethodToolsCall {
+		return 0, nil
 	}
 	tool := request.Snapshot.Tool(name)
 	if tool == nil || len(tool.Input.Headers()) == 0 {

@@ -79,8 +79,8 @@ func conditionsOf(obj client.Object) []metav1.Condition {
 	switch o := obj.(type) {
 	case *v1alpha1.MCPServer:
 		return o.Status.Conditions
-	case *v1alpha1.MCPTool:
-		return o.Status.Conditions
+	case v1alpha1.Registration:
+		return o.GetRegistrationStatus().Conditions
 	default:
 		panic(fmt.Sprintf("%T has no conditions that the tests know", obj))
 	}

@@ -74,7 +74,7 @@ func Probed(interval, timeout, threshold int32) func(*v1alpha1.MCPServer) {
 func Tool(name, server string, change ...func(*v1alpha1.MCPTool)) *v1alpha1.MCPTool {
 	t := &v1alpha1.MCPTool{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       v1alpha1.MCPToolSpec{ServerRefs: []v1alpha1.ServerRef{{Name: server}}},
+		Spec:       v1alpha1.MCPToolSpec{RegistrationSpec: v1alpha1.RegistrationSpec{ServerRefs: []v1alpha1.ServerRef{{Name: server}}}},
 	}
 	for _, c := range change {
 		c(t)

@@ -84,6 +84,31 @@ func (p *Peer) Call(ctx context.Context, tool string, args map[string]any) (*Ans
 	return &answer, err
 }
 
+// Read reads a resource and gives its text.
+func (p *Peer) Read(ctx context.Context, uri string) (string, error) {
+	var result struct {
+		Contents []struct {
+			Text string `json:"text"`
+		} `json:"contents"`
+	}
+	if err := p.do(ctx, mcp.MethodResourcesRead, uri, map[string]any{"uri": uri}, &result); err != nil {
+		return "", err
+	}
+	if len(result.Contents) != 1 {
+		return "", fmt.Errorf("%s has %d parts", uri, len(result.Contents))
+	}
+	return result.Contents[0].Text, nil
+}
+
+// Prompt gets a prompt and gives its messages as they were written.
+func (p *Peer) Prompt(ctx context.Context, name string, args map[string]string) (string, error) {
+	var result struct {
+		Messages json.RawMessage `json:"messages"`
+	}
+	err := p.do(ctx, mcp.MethodPromptsGet, name, map[string]any{"name": name, "arguments": args}, &result)
+	return string(result.Messages), err
+}
+
 // Tools lists all tools by name.
 func (p *Peer) Tools(ctx context.Context) (map[string]ListedTool, error) {
 	tools := map[string]ListedTool{}

@@ -24,6 +24,8 @@ func (n *Namespace) kinds() map[string]client.ObjectList {
 	return map[string]client.ObjectList{
 		"MCPServer":           &v1alpha1.MCPServerList{},
 		"MCPTool":             &v1alpha1.MCPToolList{},
+		"MCPResource":         &v1alpha1.MCPResourceList{},
+		"MCPPrompt":           &v1alpha1.MCPPromptList{},
 		"Deployment":          &appsv1.DeploymentList{},
 		"ReplicaSet":          &appsv1.ReplicaSetList{},
 		"Service":             &corev1.ServiceList{},

@@ -13,34 +13,32 @@ import (
 	"k8s.io/utils/ptr"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
-	"github.com/espalier-dev/espalier/internal/catalog"
 )
 
-var toolConditionOrder = []string{mcpv1.ConditionAccepted, mcpv1.ConditionResolvedRefs, mcpv1.ConditionServed, mcpv1.ConditionStalled}
+var registrationConditionOrder = []string{mcpv1.ConditionAccepted, mcpv1.ConditionResolvedRefs, mcpv1.ConditionServed, mcpv1.ConditionStalled}
 
-// toolOnServer is one server that a tool names, and what is known of the tool
-// there; verdict is nil while that is not known for the tool's generation.
-type toolOnServer struct {
+// onServer is one server that a registration names, and what is known of it
+// there; verdict is nil while that is not known for its generation.
+type onServer struct {
 	name    string
 	exists  bool
-	verdict *toolVerdict
+	verdict *registrationVerdict
 }
 
-// toolStatus computes the status of tool. complete is false while some server
-// that exists has not spoken about this generation of the tool.
-func toolStatus(tool *mcpv1.MCPTool, servers []toolOnServer, now metav1.Time) (status mcpv1.MCPToolStatus, complete bool) {
-	status = *tool.Status.DeepCopy()
-	status.ObservedGeneration = tool.Generation
-	status.ToolName = catalog.ToolName(tool)
-	status.Handler = catalog.Handler(tool)
-	slices.SortFunc(servers, func(a, b toolOnServer) int { return cmp.Compare(a.name, b.name) })
+// registrationStatus computes what the status of all kinds shares. complete is
+// false while some server that exists has not spoken about this generation.
+func registrationStatus(obj mcpv1.Registration, servers []onServer, now metav1.Time) (status mcpv1.RegistrationStatus, complete bool) {
+	status = *obj.GetRegistrationStatus().DeepCopy()
+	generation := obj.GetGeneration()
+	status.ObservedGeneration = generation
+	slices.SortFunc(servers, func(a, b onServer) int { return cmp.Compare(a.name, b.name) })
 
-	present := map[string]mcpv1.ToolServerStatus{}
+	present := map[string]mcpv1.RegistrationServerStatus{}
 	for _, s := range status.Servers {
 		present[s.Name] = s
 	}
 	status.Servers = nil
-	var all []toolVerdict
+	var all []registrationVerdict
 	accepted := 0
 	for _, server := range servers {
 		v := server.verdict
@@ -50,7 +48,7 @@ func toolStatus(tool *mcpv1.MCPTool, servers []toolOnServer, now metav1.Time) (s
 		case v == nil:
 			return status, false
 		}
-		entry := serverStatusOf(tool, present[server.name], server.name, *v, now)
+		entry := serverStatusOf(generation, present[server.name], server.name, *v, now)
 		all = append(all, withServed(*v, entry))
 		if v.accepted.status == metav1.ConditionTrue {
 			accepted++
@@ -63,14 +61,14 @@ func toolStatus(tool *mcpv1.MCPTool, servers []toolOnServer, now metav1.Time) (s
 		status.ServersOmitted = ptr.To(int32(n)) //nolint:gosec // Servers of a namespace fit.
 	}
 	status.ServerCount = ptr.To(int32(accepted))
-	summarise(tool, &status, servers, all, now)
+	summarise(generation, &status, servers, all, now)
 	return status, true
 }
 
-func missingServer(name string) *toolVerdict {
+func missingServer(name string) *registrationVerdict {
 	message := fmt.Sprintf("MCPServer %s does not exist. Create it, or correct spec.serverRefs.", name)
 	served := no(mcpv1.ReasonServerNotFound, message)
-	return &toolVerdict{
+	return &registrationVerdict{
 		accepted: no(mcpv1.ReasonServerNotFound, message),
 		refs:     unknown(mcpv1.ReasonPending, "The server does not exist."),
 		served:   &served,
@@ -78,48 +76,48 @@ func missingServer(name string) *toolVerdict {
 }
 
 // serverStatusOf gives the entry of one server. While it is not known whether
-// the tool is served, what was said of this generation holds.
-func serverStatusOf(tool *mcpv1.MCPTool, present mcpv1.ToolServerStatus, name string, v toolVerdict, now metav1.Time) mcpv1.ToolServerStatus {
-	entry := mcpv1.ToolServerStatus{Name: name, Conditions: slices.Clone(present.Conditions)}
-	setCondition(&entry.Conditions, mcpv1.ConditionAccepted, v.accepted, tool.Generation, now)
-	setCondition(&entry.Conditions, mcpv1.ConditionResolvedRefs, v.refs, tool.Generation, now)
+// it is served, what was said of this generation holds.
+func serverStatusOf(generation int64, present mcpv1.RegistrationServerStatus, name string, v registrationVerdict, now metav1.Time) mcpv1.RegistrationServerStatus {
+	entry := mcpv1.RegistrationServerStatus{Name: name, Conditions: slices.Clone(present.Conditions)}
+	setCondition(&entry.Conditions, mcpv1.ConditionAccepted, v.accepted, generation, now)
+	setCondition(&entry.Conditions, mcpv1.ConditionResolvedRefs, v.refs, generation, now)
 	served := unknown(mcpv1.ReasonPending, "No replica that takes traffic has been asked yet.")
 	if v.served != nil {
 		served = *v.served
-	} else if c := meta.FindStatusCondition(present.Conditions, mcpv1.ConditionServed); c != nil && c.ObservedGeneration == tool.Generation && c.Reason != mcpv1.ReasonNotAccepted && !nothingServed(verdict{reason: c.Reason}) {
+	} else if c := meta.FindStatusCondition(present.Conditions, mcpv1.ConditionServed); c != nil && c.ObservedGeneration == generation && c.Reason != mcpv1.ReasonNotAccepted && !nothingServed(verdict{reason: c.Reason}) {
 		served = verdict{c.Status, c.Reason, c.Message}
 	}
-	setCondition(&entry.Conditions, mcpv1.ConditionServed, served, tool.Generation, now)
-	sortConditions(entry.Conditions, toolConditionOrder)
+	setCondition(&entry.Conditions, mcpv1.ConditionServed, served, generation, now)
+	sortConditions(entry.Conditions, registrationConditionOrder)
 	return entry
 }
 
 // withServed fills in what entry holds.
-func withServed(v toolVerdict, entry mcpv1.ToolServerStatus) toolVerdict {
+func withServed(v registrationVerdict, entry mcpv1.RegistrationServerStatus) registrationVerdict {
 	served := conditionVerdict(entry.Conditions, mcpv1.ConditionServed)
 	v.served = &served
 	return v
 }
 
-// summarise sets the conditions of the tool itself.
-func summarise(tool *mcpv1.MCPTool, status *mcpv1.MCPToolStatus, servers []toolOnServer, all []toolVerdict, now metav1.Time) {
-	set := func(t string, v verdict) { setCondition(&status.Conditions, t, v, tool.Generation, now) }
+// summarise sets the conditions of the registration itself.
+func summarise(generation int64, status *mcpv1.RegistrationStatus, servers []onServer, all []registrationVerdict, now metav1.Time) {
+	set := func(t string, v verdict) { setCondition(&status.Conditions, t, v, generation, now) }
 	if len(all) == 0 {
 		v := no(mcpv1.ReasonNoServers, "No MCPServer of this namespace matches spec.serverSelector.")
 		set(mcpv1.ConditionAccepted, v)
 		set(mcpv1.ConditionResolvedRefs, unknown(mcpv1.ReasonPending, v.message))
 		set(mcpv1.ConditionServed, v)
 		meta.RemoveStatusCondition(&status.Conditions, mcpv1.ConditionStalled)
-		sortConditions(status.Conditions, toolConditionOrder)
+		sortConditions(status.Conditions, registrationConditionOrder)
 		return
 	}
-	acceptedOf := func(v toolVerdict) verdict { return v.accepted }
+	acceptedOf := func(v registrationVerdict) verdict { return v.accepted }
 	accepted := worst(servers, all, acceptedOf)
 	set(mcpv1.ConditionAccepted, accepted)
-	set(mcpv1.ConditionResolvedRefs, worst(servers, all, func(v toolVerdict) verdict { return v.refs }))
-	servedOf := func(v toolVerdict) verdict { return *v.served }
+	set(mcpv1.ConditionResolvedRefs, worst(servers, all, func(v registrationVerdict) verdict { return v.refs }))
+	servedOf := func(v registrationVerdict) verdict { return *v.served }
 	served := worst(servers, all, servedOf)
-	if served.status == metav1.ConditionFalse && slices.ContainsFunc(all, func(v toolVerdict) bool { return v.served.status == metav1.ConditionTrue }) {
+	if served.status == metav1.ConditionFalse && slices.ContainsFunc(all, func(v registrationVerdict) bool { return v.served.status == metav1.ConditionTrue }) {
 		served.reason = mcpv1.ReasonPartlyServed
 	}
 	set(mcpv1.ConditionServed, served)
@@ -128,13 +126,13 @@ func summarise(tool *mcpv1.MCPTool, status *mcpv1.MCPToolStatus, servers []toolO
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, mcpv1.ConditionStalled)
 	}
-	sortConditions(status.Conditions, toolConditionOrder)
+	sortConditions(status.Conditions, registrationConditionOrder)
 }
 
 func (v verdict) asStalled() verdict { return yes(v.reason, v.message) }
 
-// wrongByItself: only a change of the tool can help. A tool before its server
-// is merely early, and one that is filtered out or switched off is as wanted.
+// wrongByItself: only a change of the object can help. One before its server is
+// merely early, and one that is filtered out or switched off is as wanted.
 func wrongByItself(reason string) bool {
 	switch reason {
 	case mcpv1.ReasonServerNotFound, mcpv1.ReasonFiltered, mcpv1.ReasonSuspended:
@@ -146,7 +144,7 @@ func wrongByItself(reason string) bool {
 // worst gives the verdict that a summary shows: the first that is False, else
 // the first Unknown, else the first. With several servers the message names
 // the one it is of.
-func worst(servers []toolOnServer, all []toolVerdict, of func(toolVerdict) verdict) verdict {
+func worst(servers []onServer, all []registrationVerdict, of func(registrationVerdict) verdict) verdict {
 	at := 0
 	for i := range all {
 		if rank(of(all[i]).status) < rank(of(all[at]).status) {

@@ -1,0 +1,92 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+)
+
+// maxCompletions is how many values one answer may have.
+const maxCompletions = 100
+
+// complete answers completion/complete from what is declared: the values that
+// begin as the caller does, whatever the case.
+func (e *Engine) complete(_ context.Context, r *Request) Reply {
+	argument, err := wire.DecodeObject(r.Message.Params.Get("argument"))
+	name, named := argument.Text("name")
+	value, valued := argument.Text("value")
+	if err != nil || !named || !valued {
+		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "argument must be an object with the strings name and value"})
+	}
+	declared, invalid := r.completions(name)
+	if invalid != nil {
+		return r.fail(OK, invalid)
+	}
+	var values []string
+	for _, candidate := range declared {
+		if hasPrefixFold(candidate, value) {
+			values = append(values, candidate)
+		}
+	}
+	total := len(values)
+	out := wire.AppendResultHead(r.Out, r.Message.ID)
+	out = append(out, `{"completion":{"values":[`...)
+	for i, v := range values[:min(total, maxCompletions)] {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = wire.AppendString(out, v)
+	}
+	out = append(out, `],"total":`...)
+	out = strconv.AppendInt(out, int64(total), 10)
+	out = append(out, `,"hasMore":`...)
+	out = strconv.AppendBool(out, total > maxCompletions)
+	out = append(out, '}')
+	if r.Era == Modern {
+		out = append(out, `,"resultType":"complete"`...)
+		out = appendServerInfo(out, r)
+	}
+	return Reply{Body: append(out, "}}"...)}
+}
+
+// completions are what is declared for an argument of what ref names.
+func (r *Request) completions(name string) ([]string, *wire.Error) {
+	invalid := func(text string) *wire.Error { return &wire.Error{Code: mcp.CodeInvalidParams, Message: text} }
+	ref, err := wire.DecodeObject(r.Message.Params.Get("ref"))
+	if err != nil {
+		return nil, invalid("ref must be an object")
+	}
+	switch kind, _ := ref.Text("type"); kind {
+	case "ref/prompt":
+		of, _ := ref.Text("name")
+		prompt := r.Snapshot.Prompt(of)
+		if prompt == nil {
+			return nil, invalid("unknown prompt: " + clip(of))
+		}
+		if !prompt.Takes(name) {
+			return nil, invalid("the prompt takes no argument " + clip(name))
+		}
+		return prompt.Completions[name], nil
+	case "ref/resource":
+		uri, _ := ref.Text("uri")
+		template := r.Snapshot.Template(uri)
+		if template == nil {
+			return nil, invalid("unknown resource template: " + clip(uri))
+		}
+		if !template.Template.Has(name) {
+			return nil, invalid("the template has no variable " + clip(name))
+		}
+		return template.Completions[name], nil
+	}
+	return nil, invalid("ref.type must be ref/prompt or ref/resource")
+}
+
+func hasPrefixFold(text, prefix string) bool {
+	return strings.HasPrefix(strings.ToLower(text), strings.ToLower(prefix))
+}

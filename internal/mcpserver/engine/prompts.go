@@ -1,0 +1,100 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+
+	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+)
+
+// getPrompt answers prompts/get.
+func (e *Engine) getPrompt(ctx context.Context, r *Request) Reply {
+	name, ok := r.Message.Params.Text("name")
+	if !ok {
+		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "name must be a string"})
+	}
+	prompt := r.Snapshot.Prompt(name)
+	if prompt == nil {
+		e.metrics.Entry(call.Prompt.String(), "", outcomeUnknown)
+		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "unknown prompt: " + clip(name)})
+	}
+	args, invalid := r.Arguments()
+	if invalid == nil {
+		invalid = checkArguments(prompt, args)
+	}
+	if invalid != nil {
+		return r.fail(OK, invalid)
+	}
+	c := &call.Call{Kind: call.Prompt, Args: args}
+	c.Read = func(ctx context.Context, uri string) (*call.Result, error) { return e.readFor(ctx, r.Snapshot, c, uri) }
+	result, failure := e.runEntry(ctx, r, &prompt.Entry, c)
+	if failure != nil {
+		return r.refuse(failure)
+	}
+	out := wire.AppendResultHead(r.Out, r.Message.ID)
+	out = append(out, `{"messages":`...)
+	out = append(out, result.Content...)
+	if prompt.Description != nil {
+		out = wire.AppendField(out, "description", prompt.Description)
+	}
+	if r.Era == Modern {
+		out = append(out, `,"resultType":"complete"`...)
+		out = appendServerInfo(out, r)
+	}
+	return Reply{Body: append(out, "}}"...)}
+}
+
+// checkArguments: all that are required, none that is not declared, and every
+// one a string.
+func checkArguments(prompt *registry.Prompt, args map[string]any) *wire.Error {
+	invalid := func(text string) *wire.Error {
+		return &wire.Error{Code: mcp.CodeInvalidParams, Message: text, Data: wire.Data(string(call.InvalidArguments))}
+	}
+	given := 0
+	for _, a := range prompt.Arguments {
+		value, ok := args[a.Name]
+		if !ok {
+			if a.Required {
+				return invalid("the argument " + a.Name + " is missing")
+			}
+			continue
+		}
+		given++
+		if _, ok := value.(string); !ok {
+			return invalid("the argument " + a.Name + " must be a string")
+		}
+	}
+	if given == len(args) {
+		return nil
+	}
+	for name := range args {
+		if !prompt.Takes(name) {
+			return invalid("the prompt takes no argument " + clip(name))
+		}
+	}
+	return nil
+}
+
+// readFor reads a resource within the call of a prompt, for its caller.
+func (e *Engine) readFor(ctx context.Context, snapshot *registry.Snapshot, outer *call.Call, uri string) (*call.Result, error) {
+	notFound := call.Fail(call.NotFound, "the prompt embeds a resource that this server does not have")
+	resource, variables := snapshot.Resource(uri, nil)
+	if resource == nil {
+		return nil, notFound
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	running := resource.Enter(cancel)
+	if running == nil {
+		return nil, notFound
+	}
+	defer running.Leave()
+	c := resourceCall(uri, variables)
+	c.Tool, c.Metadata, c.Principal, c.MaxBytes, c.RawArgs = resource.Name, resource.Metadata, outer.Principal, outer.MaxBytes, []byte("{}")
+	return resource.Handler.Call(ctx, c)
+}

@@ -1,0 +1,92 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+)
+
+// readResource answers resources/read: the resource of that URI, else the
+// first template that makes it.
+func (e *Engine) readResource(ctx context.Context, r *Request) Reply {
+	uri, ok := r.Message.Params.Text("uri")
+	if !ok {
+		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "uri must be a string"})
+	}
+	resource, variables := r.Snapshot.Resource(uri, nil)
+	if resource == nil {
+		return e.unknownResource(r, uri)
+	}
+	result, failure := e.runEntry(ctx, r, &resource.Entry, resourceCall(uri, variables))
+	if failure != nil {
+		if failure.Reason == call.NotFound {
+			return e.unknownResource(r, uri)
+		}
+		return r.refuse(failure)
+	}
+	out := wire.AppendResultHead(r.Out, r.Message.ID)
+	out = append(out, `{"contents":`...)
+	out = append(out, result.Content...)
+	if r.Era == Modern {
+		out = append(out, `,"resultType":"complete"`...)
+		out = appendPrivate(out, resource)
+		out = appendServerInfo(out, r)
+	}
+	return Reply{Body: append(out, "}}"...)}
+}
+
+func resourceCall(uri string, variables map[string]string) *call.Call {
+	args := make(map[string]any, len(variables))
+	for name, value := range variables {
+		args[name] = value
+	}
+	return &call.Call{Kind: call.Resource, URI: uri, Args: args}
+}
+
+// appendPrivate writes the fields of a cacheable result: what one caller read
+// is nobody else's.
+func appendPrivate(dst []byte, resource *registry.Resource) []byte {
+	dst = append(dst, `,"ttlMs":`...)
+	dst = strconv.AppendInt(dst, resource.TTL, 10)
+	return append(dst, `,"cacheScope":"private"`...)
+}
+
+func appendServerInfo(dst []byte, r *Request) []byte {
+	dst = append(dst, `,"_meta":{"`+mcp.MetaServerInfo+`":`...)
+	dst = append(dst, r.Snapshot.ServerInfo...)
+	return append(dst, '}')
+}
+
+// unknownResource: the revisions before 2026-07-28 have a code of their own
+// for it, which later ones must not see.
+func (e *Engine) unknownResource(r *Request, uri string) Reply {
+	e.metrics.Entry(call.Resource.String(), "", outcomeUnknown)
+	code := mcp.CodeInvalidParams
+	if r.Era == Legacy {
+		code = mcp.CodeResourceNotFound
+	}
+	data := append(wire.AppendString([]byte(`{"uri":`), clip(uri)), '}')
+	return r.fail(OK, &wire.Error{Code: code, Message: "Resource not found", Data: data})
+}
+
+// refuse answers with an error where the method has no result that tells of
+// one.
+func (r *Request) refuse(failure *call.Error) Reply {
+	status, code := OK, mcp.CodeInternalError
+	switch failure.Reason {
+	case call.InvalidArguments, call.NotFound:
+		code = mcp.CodeInvalidParams
+	case call.RateLimited, call.ConcurrencyLimit:
+		status, code = TooManyRequests, mcp.CodeTooManyRequests
+	case call.ResultTooLarge:
+		code = mcp.CodeTooLarge
+	}
+	return r.fail(status, &wire.Error{Code: code, Message: failure.Message, Data: wire.Data(string(failure.Reason))})
+}

@@ -1,0 +1,200 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+	"github.com/espalier-dev/espalier/internal/podreport"
+)
+
+// Entry is what entries of all lists have in common.
+type Entry struct {
+	// Name is the identity in its list: the name of a tool or prompt, the URI
+	// of a resource, the URI template of a template.
+	Name string
+	// EntryPoint entries stand before all others in their list.
+	EntryPoint bool
+	// Modern and Legacy are the definitions as listed to either era.
+	Modern, Legacy json.RawMessage
+	Handler        call.Handler
+	Metadata       map[string]string
+
+	group *group
+}
+
+// Listed is an entry of some list.
+type Listed interface {
+	base() *Entry
+}
+
+func (e *Entry) base() *Entry { return e }
+
+// decode reads the definition of an entry and checks that it is of the
+// identity that the entry has.
+func (e *Entry) decode(raw []byte, key string) (wire.Object, *buildError) {
+	definition, err := wire.DecodeObject(raw)
+	if err != nil {
+		return nil, &buildError{ReasonInvalidDefinition, err}
+	}
+	if name, _ := definition.Text(key); name != e.Name || name == "" {
+		return nil, &buildError{ReasonInvalidDefinition, fmt.Errorf("the definition is of %q, the entry of %q", name, e.Name)}
+	}
+	e.Modern = compact(raw)
+	e.Legacy = e.Modern
+	e.EntryPoint = e.Metadata["entryPoint"] == "true"
+	e.group = newGroup()
+	return definition, nil
+}
+
+// list is one list of the protocol.
+type list[E Listed] struct {
+	// kind of its entries, for the report: tool, resource, template, prompt.
+	kind   string
+	sorted []E
+	byName map[string]E
+	// hash changes when, and only when, the list does.
+	hash string
+}
+
+// get gives an entry by its identity, the zero value when there is none.
+func (l *list[E]) get(name string) E {
+	if l == nil {
+		var none E
+		return none
+	}
+	return l.byName[name]
+}
+
+// page gives the entries after cursor (empty: from the start) and the cursor
+// of the next page, empty at the end. visible (nil: all) chooses what the
+// caller may see; budget bounds the page in bytes.
+func (l *list[E]) page(cursor string, budget int64, visible func(E) bool) (page []E, next string, err error) {
+	start := 0
+	if cursor != "" {
+		last, err := parseCursor(cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		start = sort.Search(len(l.sorted), func(i int) bool { return l.sorted[i].base().position().compare(last) > 0 })
+	}
+	size := int64(0)
+	for _, e := range l.sorted[start:] {
+		if visible != nil && !visible(e) {
+			continue
+		}
+		size += int64(len(e.base().Modern)) + 1
+		if len(page) > 0 && (len(page) == pageEntries || budget > 0 && size > budget) {
+			return page, page[len(page)-1].base().position().cursor(), nil
+		}
+		page = append(page, e)
+	}
+	return page, "", nil
+}
+
+// declared is one entry of the catalog file on its way into a list.
+type declared[E Listed] struct {
+	name string
+	// same reports whether an entry was made from the same declaration.
+	same  func(E) bool
+	build func() (E, *buildError)
+}
+
+// build makes a list. What previous (may be nil) already prepared and is
+// unchanged is taken over. One bad entry is left out and named.
+func build[E Listed](s *Snapshot, kind string, previous *list[E], entries []declared[E]) *list[E] {
+	l := &list[E]{kind: kind, byName: make(map[string]E, len(entries))}
+	for _, d := range entries {
+		if _, twice := l.byName[d.name]; twice {
+			s.reject(kind, d.name, ReasonDuplicate, "the name is in the catalog twice, the first counts")
+			continue
+		}
+		var entry E
+		known := false
+		if previous != nil {
+			entry, known = previous.byName[d.name]
+		}
+		if !known || !d.same(entry) {
+			made, err := prepare(d.build)
+			if err != nil {
+				s.reject(kind, d.name, err.reason, err.Error())
+				continue
+			}
+			entry = made
+		}
+		l.byName[d.name] = entry
+		l.sorted = append(l.sorted, entry)
+	}
+	slices.SortFunc(l.sorted, func(a, b E) int { return a.base().position().compare(b.base().position()) })
+	hash := sha256.New()
+	for _, e := range l.sorted {
+		hash.Write(e.base().Modern)
+		hash.Write([]byte{0})
+	}
+	l.hash = hex.EncodeToString(hash.Sum(nil))
+	return l
+}
+
+// prepare makes an entry. A panic harms that entry alone.
+func prepare[E Listed](build func() (E, *buildError)) (_ E, failure *buildError) {
+	defer func() {
+		if r := recover(); r != nil {
+			failure = &buildError{ReasonInvalidHandler, errors.New("the entry cannot be prepared")}
+		}
+	}()
+	return build()
+}
+
+func (s *Snapshot) reject(kind, name, reason, text string) {
+	s.NotServed = append(s.NotServed, podreport.NotServed{Kind: kind, Name: name, Reason: reason})
+	s.Rejected[kind+" "+name] = text
+}
+
+// digestOf tells versions of a declaration apart.
+func digestOf(config any) string {
+	raw, err := json.Marshal(config)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// inherit gives replaced entries the running calls of the old ones.
+func inherit[E Listed](old, next *list[E]) {
+	for name, e := range next.byName {
+		before, ok := old.byName[name]
+		// One that was taken over has its group, and calls that read it.
+		if ok && before.base() != e.base() {
+			e.base().group = before.base().group
+		}
+	}
+}
+
+// withdraw cancels the calls of entries that next lacks.
+func withdraw[E Listed](old, next *list[E]) (idle []<-chan struct{}) {
+	for name, e := range old.byName {
+		if _, stays := next.byName[name]; !stays {
+			idle = append(idle, e.base().group.close())
+		}
+	}
+	return idle
+}
+
+func compact(raw []byte) json.RawMessage {
+	var buf bytes.Buffer
+	if err := json.Compact(&buf, raw); err != nil {
+		return raw // It was read before: it is JSON.
+	}
+	return buf.Bytes()
+}

@@ -1,0 +1,143 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"reflect"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+	"github.com/espalier-dev/espalier/internal/uritemplate"
+)
+
+// Resource is one served resource, or one template of resources. It is
+// immutable.
+type Resource struct {
+	Entry
+	// Template is nil for a resource with a URI of its own.
+	Template *uritemplate.Template
+	// TTL of what is read, in milliseconds.
+	TTL int64
+	// Completions by variable.
+	Completions map[string][]string
+
+	config  serverconfig.Resource
+	version string
+	// live tells versions of what the handler reads apart; nil when that
+	// changes only with the declaration, or cannot be known.
+	live Live
+}
+
+// Live is a handler whose source may change while it is served.
+type Live interface {
+	// Version tells versions of the source apart. It is cheap.
+	Version() string
+}
+
+// ResourceFactory makes the handler that reads a resource; variables are
+// those of its template.
+type ResourceFactory func(resource *serverconfig.Resource, variables []string) (call.Handler, error)
+
+// Live reports whether the content may change while the entry stays.
+func (r *Resource) Live() bool { return r.live != nil }
+
+// Version tells versions of the content apart, as far as they can be known
+// without reading it.
+func (r *Resource) Version() string {
+	if r.live == nil {
+		return r.version
+	}
+	return r.version + " " + r.live.Version()
+}
+
+func declareResource(config serverconfig.Resource, key string, factory ResourceFactory) declared[*Resource] {
+	return declared[*Resource]{
+		name:  config.URI,
+		same:  func(r *Resource) bool { return reflect.DeepEqual(r.config, config) },
+		build: func() (*Resource, *buildError) { return buildResource(config, key, factory) },
+	}
+}
+
+func buildResource(config serverconfig.Resource, key string, factory ResourceFactory) (*Resource, *buildError) {
+	r := &Resource{
+		Entry: Entry{Name: config.URI, Metadata: config.Metadata}, config: config, version: digestOf(config),
+		TTL: int64(config.CacheSeconds) * 1000, Completions: completions(config.Variables),
+	}
+	if _, err := r.decode(config.Definition, key); err != nil {
+		return nil, err
+	}
+	var variables []string
+	if key == keyURITemplate {
+		template, err := uritemplate.Parse(config.URI)
+		if err != nil {
+			return nil, &buildError{ReasonInvalidURI, err}
+		}
+		r.Template, variables = template, template.Variables()
+	}
+	handler, err := factory(&r.config, variables)
+	if err != nil {
+		return nil, &buildError{ReasonInvalidHandler, err}
+	}
+	r.Handler = handler
+	r.live, _ = handler.(Live)
+	return r, nil
+}
+
+// completions are the declared values by variable; nil for none.
+func completions(variables []serverconfig.Variable) map[string][]string {
+	var out map[string][]string
+	for _, v := range variables {
+		if len(v.Completions) == 0 {
+			continue
+		}
+		if out == nil {
+			out = map[string][]string{}
+		}
+		out[v.Name] = v.Completions
+	}
+	return out
+}
+
+// Resource gives what serves uri: the resource of that URI, or the first
+// template, in the order of the list, that makes it, with the values of its
+// variables; nil when there is none. visible (nil: all) chooses what the
+// caller may see; what is not visible is in nobody's way.
+func (s *Snapshot) Resource(uri string, visible func(*Resource) bool) (*Resource, map[string]string) {
+	if r := s.resources.get(uri); r != nil && (visible == nil || visible(r)) {
+		return r, nil
+	}
+	for _, t := range s.templates.sorted {
+		if visible != nil && !visible(t) {
+			continue
+		}
+		if values, ok := t.Template.Match(uri); ok {
+			return t, values
+		}
+	}
+	return nil, nil
+}
+
+// HasResource reports whether there is a resource or template of that name.
+func (s *Snapshot) HasResource(name string) bool {
+	return s.resources.get(name) != nil || s.templates.get(name) != nil
+}
+
+// Template gives a template by its text, nil when there is none.
+func (s *Snapshot) Template(template string) *Resource { return s.templates.get(template) }
+
+// Resources gives all resources in the order of lists. It must not be changed.
+func (s *Snapshot) Resources() []*Resource { return s.resources.sorted }
+
+// Templates gives all templates in the order of lists. It must not be changed.
+func (s *Snapshot) Templates() []*Resource { return s.templates.sorted }
+
+// PageResources is Page for resources.
+func (s *Snapshot) PageResources(cursor string, visible func(*Resource) bool) ([]*Resource, string, error) {
+	return s.resources.page(cursor, s.pageBudget(), visible)
+}
+
+// PageTemplates is Page for templates.
+func (s *Snapshot) PageTemplates(cursor string, visible func(*Resource) bool) ([]*Resource, string, error) {
+	return s.templates.page(cursor, s.pageBudget(), visible)
+}
