@@ -10,7 +10,8 @@ const (
 	//
 	// True: Proved, ScaledToZero, Suspended, AuthRequired.
 	// False: the reason of the condition that stands in the way, or
-	// StartupTimedOut.
+	// StartupTimedOut, ChildExited, or UpstreamsUnavailable where all entries are gone with
+	// their upstreams.
 	// Unknown: Pending, Stale, ProbeBlocked.
 	ConditionReady = "Ready"
 
@@ -24,10 +25,11 @@ const (
 	// Suspended, Filtered.
 	ConditionAccepted = "Accepted"
 
-	// ConditionResolvedRefs: the Secrets and ConfigMaps that are named exist.
+	// ConditionResolvedRefs: the Secrets, ConfigMaps and MCPServers that are named exist.
 	//
 	// True: ResolvedRefs. False: SecretNotFound, SecretKeyNotFound,
-	// ConfigMapNotFound, ConfigMapKeyNotFound, Forbidden. Unknown: Pending.
+	// ConfigMapNotFound, ConfigMapKeyNotFound, ServerNotFound, Forbidden.
+	// Unknown: Pending.
 	ConditionResolvedRefs = "ResolvedRefs"
 
 	// ConditionAvailable: the pods run.
@@ -52,7 +54,11 @@ const (
 	// CatalogTooLarge, CatalogUnsupported, ListMismatch. Unknown: Pending.
 	ConditionSynced = "Synced"
 
-	// ConditionUpstreamsReady: the upstreams answer. True: NotApplicable.
+	// ConditionUpstreamsReady: the upstreams answer.
+	//
+	// True: UpstreamsReady, NotApplicable. False: UpstreamsUnavailable,
+	// ChildExited, ServerNotFound, UpstreamCycle, UpstreamAuthRequired; the
+	// message names the upstreams. Unknown: Pending, ScaledToZero, Suspended.
 	ConditionUpstreamsReady = "UpstreamsReady"
 
 	// ConditionContractMet: the tools are those of the contract. True:
@@ -165,7 +171,7 @@ const (
 	ReasonInvalidOutputSchema = "InvalidOutputSchema"
 	// ReasonInvalidExpression: an expression does not compile.
 	ReasonInvalidExpression = "InvalidExpression"
-	// ReasonInvalidMeta: meta is not an object, or uses a reserved key.
+	// ReasonInvalidMeta: meta is not an object, or is larger than 64 KiB.
 	ReasonInvalidMeta = "InvalidMeta"
 	// ReasonInvalidURL: a URL cannot be used.
 	ReasonInvalidURL = "InvalidURL"
@@ -177,6 +183,16 @@ const (
 	ReasonServerNotFound = "ServerNotFound"
 	// ReasonServerNotFronted: the MCPServer is of a type that serves none of these.
 	ReasonServerNotFronted = "ServerNotFronted"
+	// ReasonChildExited: the child process of a server of type Stdio does not run, or does not answer.
+	ReasonChildExited = "ChildExited"
+	// ReasonUpstreamsReady: all upstreams answer.
+	ReasonUpstreamsReady = "UpstreamsReady"
+	// ReasonUpstreamsUnavailable: upstreams do not answer; as a reason of Ready: with them all entries are gone.
+	ReasonUpstreamsUnavailable = "UpstreamsUnavailable"
+	// ReasonUpstreamCycle: following serverRef leads back to the server.
+	ReasonUpstreamCycle = "UpstreamCycle"
+	// ReasonUpstreamAuthRequired: the upstream wants a credential that nobody gave.
+	ReasonUpstreamAuthRequired = "UpstreamAuthRequired"
 	// ReasonFiltered: include, exclude or filter of the server leave the tool out.
 	ReasonFiltered = "Filtered"
 	// ReasonNotAccepted: the server did not accept the tool.

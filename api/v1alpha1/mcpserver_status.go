@@ -5,6 +5,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// MaxStatusToolsCut is how many tools status.toolsCut names.
+const MaxStatusToolsCut = 64
+
 // MaxStatusTools is how many tools status.tools names; status.toolsOmitted
 // counts the rest.
 const MaxStatusTools = 256
@@ -85,6 +88,22 @@ type MCPServerStatus struct {
 	// toolsOmitted counts the tools that tools has no room for.
 	// +optional
 	ToolsOmitted *int32 `json:"toolsOmitted,omitempty"`
+
+	// toolsCut names tools that tools.max leaves out, at most 64.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	ToolsCut []string `json:"toolsCut,omitempty"`
+
+	// upstreams as the pods see them, in the order of the spec. The child of a
+	// server of type Stdio is the first, with the name Stdio.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=33
+	Upstreams []ObservedUpstream `json:"upstreams,omitempty"`
 
 	// catalogDigest is the digest of the catalog that the pods are to serve.
 	// +optional

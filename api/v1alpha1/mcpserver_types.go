@@ -9,13 +9,16 @@ import (
 
 // MCPServerType says what runs behind an MCPServer.
 //
-// +kubebuilder:validation:Enum=Tools;Container;External
+// +kubebuilder:validation:Enum=Tools;Stdio;Container;External
 type MCPServerType string
 
 // What may run behind an MCPServer.
 const (
 	// TypeTools: the shared server image serves the MCPTools that name it.
 	TypeTools MCPServerType = "Tools"
+	// TypeStdio: a program in an image of the user's that speaks MCP over
+	// stdin and stdout, behind the shared server.
+	TypeStdio MCPServerType = "Stdio"
 	// TypeContainer: an image of the user's that speaks MCP over HTTP.
 	TypeContainer MCPServerType = "Container"
 	// TypeExternal: a server elsewhere. It is probed and reported.
@@ -68,18 +71,24 @@ type MCPServerList struct {
 // MCPServerSpec is what is wanted of an MCP server.
 //
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Container') == has(self.container)",message="container is for type Container, and needed there"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Stdio') == has(self.stdio)",message="stdio is for type Stdio, and needed there"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'External') == has(self.external)",message="external is for type External, and needed there"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Tools' || !(has(self.tools) || has(self.limits) || has(self.cacheSeconds) || has(self.cors) || has(self.publicURL) || has(self.serverInfo))",message="tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools: Espalier does not stand in front of a Container or an External server"
-// +kubebuilder:validation:XValidation:rule="self.type == 'Tools' || !has(self.transports)",message="transports is for type Tools: a Container has container.path, an External server has external.url"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.tools) || has(self.limits) || has(self.cacheSeconds) || has(self.cors) || has(self.publicURL) || has(self.serverInfo))",message="tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools or Stdio: Espalier does not stand in front of a Container or an External server"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.transports)",message="transports is for types Tools and Stdio: a Container has container.path, an External server has external.url"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !(has(self.workload) || has(self.suspend) || has(self.startupTimeoutSeconds) || has(self.terminationGracePeriodSeconds))",message="workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !has(self.probe) || !(has(self.probe.gateReadiness) || has(self.probe.via))",message="probe.gateReadiness and probe.via need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.external.headers) || self.external.headers.all(h, !has(h.expression))",message="external.headers cannot use expression, which needs a call: use value, secretKeyRef or configMapKeyRef"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.upstreams)",message="upstreams needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server"
 type MCPServerSpec struct {
 	// type says what runs behind the server. The member of that name is set,
 	// and no other.
 	// +optional
 	// +default="Tools"
 	Type MCPServerType `json:"type,omitempty"`
+
+	// stdio is a program that speaks MCP over stdin and stdout.
+	// +optional
+	Stdio *StdioSource `json:"stdio,omitempty"`
 
 	// container is an image that speaks MCP over streamable HTTP.
 	// +optional
@@ -117,6 +126,16 @@ type MCPServerSpec struct {
 	// tools says which tools are served, and how conflicts end.
 	// +optional
 	Tools *ToolsPolicy `json:"tools,omitempty"`
+
+	// upstreams are other MCP servers whose tools are served beside the
+	// MCPTools that name this server. A declared tool wins over one of an
+	// upstream; among upstreams tools.conflictPolicy decides.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	Upstreams []Upstream `json:"upstreams,omitempty"`
 
 	// limits of what callers may use.
 	// +optional
@@ -291,8 +310,9 @@ const (
 //
 // +kubebuilder:validation:MinProperties=1
 type ToolsPolicy struct {
-	// max is how many tools that come from elsewhere are served. Defaults to
-	// 100. Tools declared as MCPTools are never cut.
+	// max is how many tools of upstreams are served, in the order of
+	// upstreams and then of the upstream. Defaults to 100. Tools declared as
+	// MCPTools are never cut. status.toolsCut names what is cut.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
@@ -327,9 +347,19 @@ type ToolsPolicy struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Filter string `json:"filter,omitempty"`
 
+	// overrides change tools of upstreams, before include, exclude and filter
+	// are asked.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
+	Overrides []ToolOverride `json:"overrides,omitempty"`
+
 	// conflictPolicy says which of two tools of one name is served, and
 	// likewise of two resources of one URI, two templates of one text and two
-	// prompts of one name. Defaults to Oldest.
+	// prompts of one name. Defaults to Oldest, which is the first among
+	// upstreams.
 	// +optional
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
 }

@@ -43,7 +43,7 @@ type flags struct {
 
 func newFlags(fs *flag.FlagSet) *flags {
 	f := &flags{}
-	fs.StringVar(&f.serverImage, "server-image", "", "Image of the shared server that pods of type Tools run. Required.")
+	fs.StringVar(&f.serverImage, "server-image", "", "Image of the shared server that pods of types Tools and Stdio run. Required.")
 	fs.Func("image-pull-secret", "Name of a Secret for pulling images that every pod lists, taken from the pod's namespace. May be repeated.", func(s string) error {
 		f.imagePullSecrets = append(f.imagePullSecrets, s)
 		return nil
@@ -85,7 +85,7 @@ func (f *flags) parseCIDRs(s string) error {
 func (f *flags) check() error {
 	switch {
 	case f.serverImage == "":
-		return errors.New("--server-image is required: the image that pods of type Tools run")
+		return errors.New("--server-image is required: the image that pods of types Tools and Stdio run")
 	case f.namespace == "":
 		return errors.New("--namespace is required outside of a pod: the operator's keys live there")
 	case f.concurrency < 1, f.probeWorkers < 1, f.probeRate <= 0:

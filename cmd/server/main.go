@@ -25,6 +25,9 @@ func main() {
 
 // run is main with its surroundings given. It returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "install" {
+		return install(args[1:], stderr)
+	}
 	flags := flag.NewFlagSet("server", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	options := mcpserver.Options{Version: version.Version}
@@ -36,6 +39,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.DurationVar(&options.ShutdownTimeout, "shutdown-timeout", 50*time.Second, "how long running calls may take after that")
 	var level slog.Level
 	flags.TextVar(&level, "log-level", slog.LevelInfo, "DEBUG, INFO, WARN or ERROR")
+	flags.BoolVar(&options.Reap, "reap", false, "take in the processes that children leave behind, as the first of a container must")
 	showVersion := flags.Bool("version", false, "print the version and exit")
 	if err := flags.Parse(args); err != nil {
 		return 2

@@ -25,8 +25,10 @@ type Catalog struct {
 	Verdicts map[ID]Verdict
 	// Served are the accepted registrations.
 	Served map[ID]*Compiled
-	// Refs of the accepted registrations, sorted.
+	// Refs of the accepted registrations and the upstreams, sorted.
 	Refs []Ref
+	// reserved are the names that conflicting tools hide from one another.
+	reserved []string
 }
 
 // Build joins the registrations that name server. Their order does not matter.
@@ -52,6 +54,7 @@ func Build(server *mcpv1.MCPServer, registrations []*Compiled, trust serverconfi
 		c.list(t)
 		c.Refs = append(c.Refs, t.Refs...)
 	}
+	slices.Sort(c.reserved)
 	slices.SortFunc(c.Config.Tools, func(a, b serverconfig.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	byURI := func(a, b serverconfig.Resource) int { return cmp.Compare(a.URI, b.URI) }
 	slices.SortFunc(c.Config.Resources, byURI)
@@ -169,6 +172,9 @@ func (c *Catalog) resolveConflicts(server *mcpv1.MCPServer, candidates []*Compil
 	for at, group := range groups {
 		what, field := at.list.identity()
 		if policy == mcpv1.ConflictHideAll && len(group) > 1 {
+			if at.list == Tools {
+				c.reserved = append(c.reserved, at.name)
+			}
 			for i, t := range group {
 				other := group[(i+1)%len(group)]
 				c.Verdicts[t.ID] = refused(mcpv1.ReasonConflict,

@@ -121,17 +121,9 @@ func checkHTTP(tool *mcpv1.MCPTool) Verdict {
 	if h == nil {
 		return Verdict{Accepted: true}
 	}
-	template, err := urltemplate.Parse(h.URL)
-	if err != nil {
-		return refused(mcpv1.ReasonInvalidURL, "spec.http.url: %v. Escape what is not a placeholder.", err)
-	}
-	placeholders := template.Placeholders()
-	given := map[string]bool{}
-	for _, p := range h.Path {
-		if !placeholders[p.Name] {
-			return refused(mcpv1.ReasonInvalidURL, "spec.http.path names %q, which is no placeholder of spec.http.url.", p.Name)
-		}
-		given[p.Name] = true
+	unfilled, v := unfilledPlaceholders(h.URL, h.Path)
+	if !v.Accepted {
+		return v
 	}
 	in := anyObject
 	if !empty(tool.Spec.InputSchema) {
@@ -142,15 +134,30 @@ func checkHTTP(tool *mcpv1.MCPTool) Verdict {
 	if err != nil {
 		return refused(mcpv1.ReasonInvalidInputSchema, "spec.inputSchema: %v.", err)
 	}
-	for _, name := range sortedNames(placeholders) {
-		if !given[name] && !input.Expects(name) {
+	for _, name := range unfilled {
+		if !input.Expects(name) {
 			return refused(mcpv1.ReasonInvalidURL, "spec.http.url has the placeholder {%s}, which is no property of spec.inputSchema. Declare it, or give it a value by spec.http.path.", name)
 		}
 	}
 	return Verdict{Accepted: true}
 }
 
-func sortedNames(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }
+// unfilledPlaceholders gives, sorted, the placeholders of a URL that path
+// gives no value, or a refusal when URL or path is wrong by itself.
+func unfilledPlaceholders(rawURL string, path []mcpv1.Parameter) ([]string, Verdict) {
+	template, err := urltemplate.Parse(rawURL)
+	if err != nil {
+		return nil, refused(mcpv1.ReasonInvalidURL, "spec.http.url: %v. Escape what is not a placeholder.", err)
+	}
+	open := template.Placeholders()
+	for _, p := range path {
+		if !open[p.Name] {
+			return nil, refused(mcpv1.ReasonInvalidURL, "spec.http.path names %q, which is no placeholder of spec.http.url.", p.Name)
+		}
+		delete(open, p.Name)
+	}
+	return slices.Sorted(maps.Keys(open)), Verdict{Accepted: true}
+}
 
 // located is an expression and where it stands.
 type located struct {

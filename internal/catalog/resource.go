@@ -14,7 +14,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/expression"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 	"github.com/espalier-dev/espalier/internal/uritemplate"
-	"github.com/espalier-dev/espalier/internal/urltemplate"
 )
 
 // resourceDefinition is the wire object of a declared resource or template.
@@ -210,20 +209,12 @@ func checkResourceURL(h *mcpv1.ResourceHTTP, uri *uritemplate.Template) Verdict 
 	if h == nil {
 		return Verdict{Accepted: true}
 	}
-	template, err := urltemplate.Parse(h.URL)
-	if err != nil {
-		return refused(mcpv1.ReasonInvalidURL, "spec.http.url: %v. Escape what is not a placeholder.", err)
+	unfilled, v := unfilledPlaceholders(h.URL, h.Path)
+	if !v.Accepted {
+		return v
 	}
-	placeholders := template.Placeholders()
-	given := map[string]bool{}
-	for _, p := range h.Path {
-		if !placeholders[p.Name] {
-			return refused(mcpv1.ReasonInvalidURL, "spec.http.path names %q, which is no placeholder of spec.http.url.", p.Name)
-		}
-		given[p.Name] = true
-	}
-	for _, name := range sortedNames(placeholders) {
-		if !given[name] && (uri == nil || !uri.Has(name)) {
+	for _, name := range unfilled {
+		if uri == nil || !uri.Has(name) {
 			return refused(mcpv1.ReasonInvalidURL, "spec.http.url has the placeholder {%s}, which is no variable of spec.uriTemplate. Give it a value by spec.http.path.", name)
 		}
 	}

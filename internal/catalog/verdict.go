@@ -28,5 +28,5 @@ func refused(reason, format string, args ...any) Verdict {
 // registrations.
 func NotFronted(server *mcpv1.MCPServer) Verdict {
 	return refused(mcpv1.ReasonServerNotFronted,
-		"MCPServer %s is of type %s and serves what it has itself. Name an MCPServer of type Tools.", server.Name, server.Spec.Type)
+		"MCPServer %s is of type %s and serves what it has itself. Name an MCPServer of type Tools or Stdio.", server.Name, server.Spec.Type)
 }

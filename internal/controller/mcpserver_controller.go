@@ -56,6 +56,7 @@ type MCPServerReconciler struct {
 	TrustedKeys []string
 
 	memory   *memory
+	writes   *ownWrites
 	verdicts *verdicts
 	metrics  *metrics
 }
@@ -74,6 +75,9 @@ func (r *MCPServerReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 		r.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
+	if r.writes.behind(&server) {
+		return reconcile.Result{RequeueAfter: retryConflict}, nil
+	}
 	s := &serverScope{key: req.NamespacedName, server: &server, memory: r.memory.server(req.NamespacedName), now: r.Clock.Now()}
 	if err := r.runPhases(ctx, s); err != nil {
 		return reconcile.Result{}, err
@@ -91,6 +95,7 @@ func (r *MCPServerReconciler) forget(key types.NamespacedName) {
 	r.Prober.Forget(key)
 	r.References.Forget(key)
 	r.memory.forget(key)
+	r.writes.forget(key)
 	r.verdicts.publish(key, nil)
 	r.metrics.forgetServer(key)
 }
@@ -101,11 +106,6 @@ func (r *MCPServerReconciler) writeStatus(ctx context.Context, s *serverScope, s
 	r.metrics.observeServer(s.key, status)
 	if equal(s.server.Status, status) {
 		s.memory.unsaid = time.Time{}
-		return nil
-	}
-	if s.memory.superseded != "" && s.memory.superseded == s.server.ResourceVersion {
-		// The cache has not seen this controller's own last write yet.
-		s.again(retryConflict)
 		return nil
 	}
 	if s.postpone(&status) {
@@ -129,10 +129,8 @@ func (r *MCPServerReconciler) writeStatus(ctx context.Context, s *serverScope, s
 	case err != nil:
 		return fmt.Errorf("write status: %w", err)
 	}
-	s.memory.unsaid, s.memory.superseded = time.Time{}, ""
-	if updated.ResourceVersion != s.server.ResourceVersion {
-		s.memory.superseded = s.server.ResourceVersion
-	}
+	s.memory.unsaid = time.Time{}
+	r.writes.note(updated)
 	r.metrics.statusWritten("MCPServer")
 	tellTransitions(r.Recorder, s.server, s.server.Status.Conditions, status.Conditions, toldConditions(&s.server.Status, &status)...)
 	return nil
@@ -164,6 +162,7 @@ func (r *MCPServerReconciler) setup(mgr ctrl.Manager, sources Sources, opts Opti
 		Owns(&corev1.Service{}).
 		Owns(&corev1.ConfigMap{}).
 		Owns(&policyv1.PodDisruptionBudget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&mcpv1.MCPServer{}, handler.EnqueueRequestsFromMapFunc(r.serversInFrontOf), builder.WithPredicates(upstreamChanged)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(serverOfPod)).
 		WatchesRawSource(wakeUps(sources.Probes)).
 		WatchesRawSource(wakeUps(sources.References)).

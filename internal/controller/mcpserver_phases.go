@@ -75,7 +75,7 @@ func (r *MCPServerReconciler) loadRegistrations(ctx context.Context, s *serverSc
 }
 
 // buildCatalog decides what the server serves.
-func (r *MCPServerReconciler) buildCatalog(_ context.Context, s *serverScope) error {
+func (r *MCPServerReconciler) buildCatalog(ctx context.Context, s *serverScope) error {
 	if !resources.Fronted(s.server) {
 		return nil
 	}
@@ -87,6 +87,9 @@ func (r *MCPServerReconciler) buildCatalog(_ context.Context, s *serverScope) er
 		compiled = append(compiled, c)
 	}
 	s.catalog = catalog.Build(s.server, compiled, serverconfig.ProbeTrust{Audience: audience(s.key), Keys: r.TrustedKeys})
+	if err := r.addUpstreams(ctx, s); err != nil {
+		return err
+	}
 	set, err := serverconfig.Cut(s.catalog.Config)
 	if errors.Is(err, serverconfig.ErrTooLarge) {
 		return &problem{

@@ -148,7 +148,7 @@ func readiness(s *serverScope, e *evaluation) verdict {
 	case e.healthy.reason == mcpv1.ReasonAuthRequired:
 		return yes(mcpv1.ReasonAuthRequired, e.healthy.message)
 	case e.healthy.status == metav1.ConditionTrue && e.synced.status == metav1.ConditionTrue:
-		return yes(mcpv1.ReasonProved, e.healthy.message)
+		return provedReadiness(s, e)
 	case e.healthy.status == metav1.ConditionTrue && underWay(e.synced):
 		if wasKnown && present.status != metav1.ConditionUnknown && !nothingServed(present) {
 			return present
@@ -157,6 +157,18 @@ func readiness(s *serverScope, e *evaluation) verdict {
 	default:
 		return cause(e)
 	}
+}
+
+// provedReadiness: the server answers as it should; whether it is of use
+// depends on its upstreams, where it has nothing of its own.
+func provedReadiness(s *serverScope, e *evaluation) verdict {
+	if childDown(s, e) {
+		return no(mcpv1.ReasonChildExited, e.upstreamsReady.message)
+	}
+	if upstreamsGone(s, e) {
+		return no(mcpv1.ReasonUpstreamsUnavailable, "The server answers and has nothing to serve: "+e.upstreamsReady.message)
+	}
+	return yes(mcpv1.ReasonProved, e.healthy.message)
 }
 
 // underWay: the catalog is on its way, and Ready keeps its value meanwhile.

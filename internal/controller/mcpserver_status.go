@@ -39,7 +39,7 @@ func serverStatus(s *serverScope) mcpv1.MCPServerStatus {
 	set(mcpv1.ConditionAvailable, e.available)
 	set(mcpv1.ConditionHealthy, e.healthy)
 	set(mcpv1.ConditionSynced, e.synced)
-	set(mcpv1.ConditionUpstreamsReady, yes(mcpv1.ReasonNotApplicable, "The server names no upstreams."))
+	set(mcpv1.ConditionUpstreamsReady, e.upstreamsReady)
 	set(mcpv1.ConditionContractMet, yes(mcpv1.ReasonNotApplicable, "The server has no contract."))
 	set(mcpv1.ConditionReady, e.ready)
 	setOrRemove(&status.Conditions, mcpv1.ConditionReconciling, e.reconciling, s.server.Generation, now)
@@ -49,6 +49,7 @@ func serverStatus(s *serverScope) mcpv1.MCPServerStatus {
 	setAddress(s, &status)
 	setReplicas(s, e, &status)
 	setObserved(s, e, &status)
+	setUpstreams(s, e, &status)
 	return status
 }
 
@@ -74,11 +75,7 @@ func setAddress(s *serverScope, status *mcpv1.MCPServerStatus) {
 	}
 	status.ServerImage = ""
 	if resources.Fronted(s.server) && s.deployment != nil {
-		for _, c := range s.deployment.Spec.Template.Spec.Containers {
-			if c.Name == resources.ContainerServer {
-				status.ServerImage = c.Image
-			}
-		}
+		status.ServerImage = resources.ServerImage(&s.deployment.Spec.Template.Spec)
 	}
 	status.CatalogDigest = ""
 	switch {
@@ -185,7 +182,11 @@ func observedTools(s *serverScope, report *mcpprobe.Report) ([]mcpv1.ObservedToo
 	}
 	out := make([]mcpv1.ObservedTool, 0, len(tools))
 	for _, t := range tools {
-		out = append(out, mcpv1.ObservedTool{Name: shownName(t.Name), Digest: t.Digest, Source: sources[t.Name]})
+		source := sources[t.Name]
+		if source == "" {
+			source = upstreamSource(s, t.Name)
+		}
+		out = append(out, mcpv1.ObservedTool{Name: shownName(t.Name), Digest: t.Digest, Source: source})
 	}
 	return slices.Clip(out), omitted
 }
@@ -217,7 +218,10 @@ func count(n *int) *int32 {
 // evaluation is what a pass knows, condensed from the scope.
 type evaluation struct {
 	accepted, resolvedRefs, available, healthy, synced, ready verdict
+	upstreamsReady                                            verdict
 	reconciling, stalled                                      *verdict
+	// upstreams as the pods see them.
+	upstreams []mcpv1.ObservedUpstream
 
 	// zero: no replicas are wanted.
 	zero bool
@@ -253,6 +257,7 @@ func evaluate(s *serverScope) *evaluation {
 	e.available = availableVerdict(s, e)
 	e.healthy = healthyVerdict(s, e)
 	e.synced = syncedVerdict(s, e)
+	e.upstreams, e.upstreamsReady = upstreamsVerdict(s, e)
 	e.blocked = blockedVerdict(s, e)
 	e.ready, e.reconciling, e.stalled = readyVerdict(s, e)
 	e.forgetEntries = e.zero || e.noTraffic(s) || e.healthy.reason == mcpv1.ReasonAuthRequired ||
@@ -284,6 +289,15 @@ func resolvedRefsVerdict(s *serverScope) verdict {
 		case reason == "":
 		case first.reason == "":
 			first = no(reason, message)
+		default:
+			more++
+		}
+	}
+	for _, u := range s.upstreams {
+		switch {
+		case u.Verdict.Reason != mcpv1.ReasonServerNotFound:
+		case first.reason == "":
+			first = no(u.Verdict.Reason, fmt.Sprintf("spec.upstreams %s: %s", u.Name, u.Verdict.Message))
 		default:
 			more++
 		}

@@ -51,9 +51,6 @@ type serverMemory struct {
 	dial dialMaterial
 	// unsaid is since when progress waits to be written; zero when none does.
 	unsaid time.Time
-	// superseded is the version of the MCPServer that the last status was
-	// written over.
-	superseded string
 	// endpointSince is since when the endpoint of an External server is dialled.
 	endpoint      string
 	endpointSince time.Time

@@ -36,15 +36,19 @@ func (s *serverScope) allRefs() []catalog.Ref {
 // envRefs are what reaches the container as environment. An empty key is the
 // whole object.
 func envRefs(server *mcpv1.MCPServer) []catalog.Ref {
-	w := server.Spec.Workload
-	if w == nil {
-		return nil
+	var env []corev1.EnvVar
+	var from []corev1.EnvFromSource
+	if w := server.Spec.Workload; w != nil {
+		env, from = w.Env, w.EnvFrom
+	}
+	if stdio := server.Spec.Stdio; stdio != nil {
+		env = slices.Concat(env, stdio.Env)
 	}
 	var refs []catalog.Ref
 	add := func(kind catalog.RefKind, name, key string, optional *bool) {
 		refs = append(refs, catalog.Ref{Kind: kind, Name: name, Key: key, Optional: optional != nil && *optional})
 	}
-	for _, e := range w.Env {
+	for _, e := range env {
 		switch from := e.ValueFrom; {
 		case from == nil:
 		case from.SecretKeyRef != nil:
@@ -53,7 +57,7 @@ func envRefs(server *mcpv1.MCPServer) []catalog.Ref {
 			add(catalog.RefConfigMap, from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Optional)
 		}
 	}
-	for _, e := range w.EnvFrom {
+	for _, e := range from {
 		switch {
 		case e.SecretRef != nil:
 			add(catalog.RefSecret, e.SecretRef.Name, "", e.SecretRef.Optional)

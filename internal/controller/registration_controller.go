@@ -33,6 +33,7 @@ type registrationReconciler struct {
 
 	verdicts *verdicts
 	memory   *memory
+	writes   *ownWrites
 	metrics  *metrics
 }
 
@@ -40,7 +41,11 @@ type registrationReconciler struct {
 func (r *registrationReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := r.kind.object()
 	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil || obj.GetDeletionTimestamp() != nil {
+		r.writes.forget(req.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.writes.behind(obj) {
+		return reconcile.Result{RequeueAfter: retryConflict}, nil
 	}
 	servers, err := r.servers(ctx, obj)
 	if err != nil {
@@ -109,6 +114,7 @@ func (r *registrationReconciler) writeStatus(ctx context.Context, obj mcpv1.Regi
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("write status: %w", err)
 	}
+	r.writes.note(updated)
 	r.metrics.statusWritten(string(r.kind.kind))
 	tellTransitions(r.recorder, obj, before, status.Conditions, mcpv1.ConditionAccepted)
 	return reconcile.Result{}, nil

@@ -122,14 +122,12 @@ func summarise(generation int64, status *mcpv1.RegistrationStatus, servers []onS
 	}
 	set(mcpv1.ConditionServed, served)
 	if accepted.status == metav1.ConditionFalse && wrongByItself(accepted.reason) {
-		set(mcpv1.ConditionStalled, accepted.asStalled())
+		set(mcpv1.ConditionStalled, *accepted.asTrue())
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, mcpv1.ConditionStalled)
 	}
 	sortConditions(status.Conditions, registrationConditionOrder)
 }
-
-func (v verdict) asStalled() verdict { return yes(v.reason, v.message) }
 
 // wrongByItself: only a change of the object can help. One before its server is
 // merely early, and one that is filtered out or switched off is as wanted.

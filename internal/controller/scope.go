@@ -30,6 +30,8 @@ type serverScope struct {
 	registrations []mcpv1.Registration
 	compiled      map[catalog.ID]*catalog.Compiled
 	catalog       *catalog.Catalog
+	// upstreams of the spec, resolved.
+	upstreams []catalog.Upstream
 	// set is the catalog cut for travel; nil when it does not fit.
 	set *serverconfig.Set
 

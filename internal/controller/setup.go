@@ -29,6 +29,7 @@ const (
 // Setup registers the controllers with mgr. r holds what they need.
 func Setup(ctx context.Context, mgr ctrl.Manager, r *MCPServerReconciler, sources Sources, opts Options, registerer prometheus.Registerer) error {
 	r.memory = newMemory()
+	r.writes = newOwnWrites()
 	r.verdicts = newVerdicts()
 	r.metrics = newMetrics(registerer)
 	for _, kind := range registrationKinds {
@@ -50,7 +51,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, r *MCPServerReconciler, source
 	for _, kind := range registrationKinds {
 		registrations := &registrationReconciler{
 			client: r.Client, recorder: r.Recorder, clock: r.Clock, kind: kind,
-			verdicts: r.verdicts, memory: r.memory, metrics: r.metrics,
+			verdicts: r.verdicts, memory: r.memory, writes: newOwnWrites(), metrics: r.metrics,
 		}
 		if err := registrations.setup(mgr, opts); err != nil {
 			return err

@@ -39,9 +39,12 @@ type world struct {
 	t      *testing.T
 	server *mcpv1.MCPServer
 	tools  []*mcpv1.MCPTool
-	others []mcpv1.Registration
-	pods   []*corev1.Pod
-	refs   map[references.ID]references.State
+	// others are registrations of other kinds, neighbours the MCPServers beside
+	// web by name.
+	others     []mcpv1.Registration
+	neighbours map[string]*mcpv1.MCPServer
+	pods       []*corev1.Pod
+	refs       map[references.ID]references.State
 	// targets of the prober by ID.
 	targets    map[string]prober.TargetObservation
 	lagging    bool
@@ -142,11 +145,16 @@ func (w *world) catalog() (*catalog.Catalog, *serverconfig.Set) {
 		compiled = append(compiled, catalog.Compile(r))
 	}
 	c := catalog.Build(w.server, compiled, serverconfig.ProbeTrust{Audience: "ns/web"})
+	c.AddUpstreams(w.server, w.upstreams())
 	set, err := serverconfig.Cut(c.Config)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return c, set
+}
+
+func (w *world) upstreams() []catalog.Upstream {
+	return catalog.ResolveUpstreams(w.server, func(name string) *mcpv1.MCPServer { return w.neighbours[name] }, resources.URL)
 }
 
 // scope is one pass's view of the world.
@@ -164,6 +172,7 @@ func (w *world) scope() *serverScope {
 	}
 	if resources.Fronted(w.server) {
 		s.catalog, s.set = w.catalog()
+		s.upstreams = w.upstreams()
 		s.memory.rendered(s.set.Digest, s.catalog, w.now)
 	}
 	if resources.HasPods(w.server) {

@@ -74,6 +74,7 @@ const (
 
 	NotificationInitialized  = "notifications/initialized" // legacy only
 	NotificationCancelled    = "notifications/cancelled"
+	NotificationProgress     = "notifications/progress"
 	NotificationToolsChanged = "notifications/tools/list_changed"
 	NotificationResources    = "notifications/resources/list_changed"
 	NotificationPrompts      = "notifications/prompts/list_changed"
@@ -100,6 +101,8 @@ const (
 	// MetaCatalogDigest is Espalier's own: the digest of the catalog that an
 	// answer of discover or initialize was made from.
 	MetaCatalogDigest = "mcp.espalier.dev/catalog-digest"
+	// MetaHops is Espalier's own: through how many shared servers a call came.
+	MetaHops = "mcp.espalier.dev/hops"
 	// MetaReason is Espalier's own: why a call has an isError result, as a
 	// word in CamelCase, where the server (not the tool) says so.
 	MetaReason = "mcp.espalier.dev/reason"

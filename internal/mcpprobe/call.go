@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/sse"
 )
 
 const (
@@ -181,10 +182,10 @@ func (j *judge) fromJSON(ctx context.Context, body io.Reader) ([]byte, *failure)
 // fromStream reads events until the answer has come. What else comes is
 // answered or passed over.
 func (j *judge) fromStream(ctx context.Context, body io.Reader) ([]byte, *failure) {
-	events := newEventReader(body)
+	events := sse.NewReader(body)
 	seen := Flaw("")
 	for {
-		ev, err := events.next()
+		ev, err := events.Next()
 		if errors.Is(err, io.EOF) {
 			if seen != "" {
 				return nil, j.fail(NotMCP, seen, "")
@@ -194,10 +195,10 @@ func (j *judge) fromStream(ctx context.Context, body io.Reader) ([]byte, *failur
 		if err != nil {
 			return nil, j.broken(ctx, err)
 		}
-		if ev.kind != "" && ev.kind != "message" {
+		if ev.Kind != "" && ev.Kind != "message" {
 			continue
 		}
-		messages, flaw := parseMessages(ev.data)
+		messages, flaw := parseMessages(ev.Data)
 		if flaw != "" && flaw != FlawEmpty {
 			seen = flaw
 		}

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/sse"
 )
 
 // One fuzz test for each decoder of foreign bytes. What must hold: no panic,
@@ -87,20 +88,20 @@ func FuzzEvents(f *testing.F) {
 }
 
 func collect(t *testing.T, r io.Reader, limit int64) string {
-	events := newEventReader(&boundReader{ctx: t.Context(), r: r, left: limit, limit: limit})
+	events := sse.NewReader(&boundReader{ctx: t.Context(), r: r, left: limit, limit: limit})
 	var all strings.Builder
 	for {
-		ev, err := events.next()
+		ev, err := events.Next()
 		if err != nil {
 			if !errors.Is(err, io.EOF) && !errors.As(err, new(tooLargeError)) {
 				t.Errorf("error %v", err)
 			}
 			return all.String()
 		}
-		if len(ev.data) == 0 || int64(all.Len()) > 2*limit {
+		if len(ev.Data) == 0 || int64(all.Len()) > 2*limit {
 			t.Errorf("event %+v, %d bytes in all", ev, all.Len())
 		}
-		all.WriteString(ev.kind + "|" + string(ev.data) + "\n")
+		all.WriteString(ev.Kind + "|" + string(ev.Data) + "\n")
 	}
 }
 

@@ -23,9 +23,9 @@ type Where struct {
 // evidence is the sentence that leads to the peer's own words.
 func (w Where) evidence() string {
 	if w.Pod != "" {
-		return "The log of pod " + w.Pod + " and `kubectl mcp probe` have the details."
+		return "The log of pod " + w.Pod + " has the details."
 	}
-	return "`kubectl mcp probe` has the details."
+	return "The server's own log has the details."
 }
 
 // Message says in a fixed text what the report means, where the evidence lies

@@ -83,8 +83,8 @@ type Report struct {
 	// Steps that were taken, in order, with their durations.
 	Steps []StepTiming
 
-	// Diagnostics are for the eyes of a person who ran `kubectl mcp probe`
-	// only. They never enter a status, an event, a log or a metric.
+	// Diagnostics are for the eyes of a person who probed by hand only. They
+	// never enter a status, an event, a log or a metric.
 	Diagnostics Diagnostics
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/podreport"
 )
 
@@ -90,6 +91,7 @@ func judgeReport(ctx context.Context, resp *http.Response, credential bool) (*po
 const (
 	maxReportEntries = 1024
 	maxReportWord    = 64
+	maxReportTools   = 1000000
 	maxReportPath    = 600 // secrets/NAME/KEY, 253 bytes each at most
 )
 
@@ -113,14 +115,39 @@ func decodeReport(data []byte) (*podreport.Report, error) {
 	for i := range report.Credentials {
 		report.Credentials[i].Path = escape(report.Credentials[i].Path, maxReportPath)
 	}
-	report.NotServed = bounded(report.NotServed, &report.Truncated)
-	for i := range report.NotServed {
-		n := &report.NotServed[i]
+	report.NotServed = cleanEntries(report.NotServed, &report.Truncated)
+	report.Flagged = cleanEntries(report.Flagged, &report.Truncated)
+	report.Upstreams = bounded(report.Upstreams, &report.Truncated)
+	for i := range report.Upstreams {
+		u := &report.Upstreams[i]
+		u.Name = EscapeName(u.Name)
+		u.State = podreport.UpstreamState(wordOr(string(u.State), "Unknown"))
+		if u.Reason != "" {
+			u.Reason = wordOr(u.Reason, "Unknown")
+		}
+		if !mcp.WellFormedVersion(u.Protocol) {
+			u.Protocol = ""
+		}
+		if c := u.Child; c != nil {
+			c.State, c.ExitCode = wordOr(c.State, "Unknown"), min(max(c.ExitCode, -1), 255)
+			if c.Signal != "" {
+				c.Signal = wordOr(c.Signal, "Unknown")
+			}
+		}
+		u.Tools = min(max(u.Tools, 0), maxReportTools)
+	}
+	return &report, nil
+}
+
+func cleanEntries(entries []podreport.NotServed, truncated *bool) []podreport.NotServed {
+	entries = bounded(entries, truncated)
+	for i := range entries {
+		n := &entries[i]
 		n.Name = EscapeName(n.Name)
 		n.Kind = wordOr(n.Kind, "unknown")
 		n.Reason = wordOr(n.Reason, "Unknown")
 	}
-	return &report, nil
+	return entries
 }
 
 func bounded[T any](entries []T, truncated *bool) []T {

@@ -78,9 +78,9 @@ func TestReport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, fakemcp.New())
-			b.bounds.ReportTime = 300 * time.Millisecond
-			if tc.want == mcpprobe.Proved {
-				b.bounds.ReportTime = ample
+			b.bounds.ReportTime = ample
+			if tc.want == mcpprobe.Timeout {
+				b.bounds.ReportTime = 300 * time.Millisecond
 			}
 			reporting(t, b, tc.handler)
 			r := b.probe()

@@ -21,6 +21,8 @@ type message struct {
 	err    []byte
 }
 
+var utf8BOM = []byte("\xef\xbb\xbf")
+
 // isRequest: the peer asks something; isNotification: it tells something.
 func (m message) isRequest() bool { return m.method != "" && m.id != nil && !isNull(m.id) }
 

@@ -397,9 +397,12 @@ func TestCatalogStates(t *testing.T) {
 	f.mount(map[string][]byte{})
 	state(podreport.CatalogMissing)
 	f.reload(config(tool("a", nil), tool("d", nil)))
-	if got := f.server.Report(); got.CatalogState != podreport.CatalogLoaded || got.Missing != nil {
-		t.Errorf("got %+v", got)
-	}
+	// The state is told when the swap is done, a moment after the new catalog
+	// answers.
+	f.until("loaded again", func() bool {
+		got := f.server.Report()
+		return got.CatalogState == podreport.CatalogLoaded && got.Missing == nil
+	})
 }
 
 func TestDrain(t *testing.T) {

@@ -4,39 +4,16 @@
 package mcpserver
 
 import (
-	"context"
-	"maps"
 	"slices"
-	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/admin"
 	"github.com/espalier-dev/espalier/internal/mcpserver/handlers"
-	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
 var _ admin.Source = (*Server)(nil)
-
-// load puts a new catalog in place.
-func (s *Server) load(ctx context.Context, config *serverconfig.Config, digest string) {
-	started := time.Now()
-	previous := s.registry.Snapshot()
-	factories := registry.Factories{Tool: s.factory.Make, Resource: s.factory.MakeResource, Prompt: s.factory.MakePrompt}
-	next := registry.Build(config, digest, factories, previous)
-	for _, name := range slices.Sorted(maps.Keys(next.Rejected)) {
-		s.log.Warn("Entry is not served", "entry", name, "why", next.Rejected[name])
-	}
-	s.credentials.Keep(files(config))
-	changes, stuck := s.registry.Swap(ctx, next)
-	if changes.Lists() {
-		s.metrics.ListChanged.Inc()
-	}
-	s.metrics.Catalog(digest, len(next.Tools()), len(next.NotServed), time.Now())
-	s.log.Info("Catalog loaded", "digest", digest, "tools", len(next.Tools()), "resources", len(next.Resources()),
-		"templates", len(next.Templates()), "prompts", len(next.Prompts()), "notServed", len(next.NotServed),
-		"listChanged", changes.Lists(), "stuckCalls", stuck, "took", time.Since(started).String())
-}
 
 // files gives the credential files that a catalog names, sorted.
 func files(config *serverconfig.Config) []string {
@@ -48,6 +25,9 @@ func files(config *serverconfig.Config) []string {
 		for i := range list {
 			all = append(all, handlers.ResourceFiles(&list[i])...)
 		}
+	}
+	for i := range config.Upstreams {
+		all = append(all, upstream.Files(&config.Upstreams[i])...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -66,6 +46,8 @@ func (s *Server) Report() podreport.Report {
 	}
 	report.CatalogDigest = snapshot.Digest
 	report.NotServed = slices.Clone(snapshot.NotServed)
+	report.Flagged = slices.Clone(snapshot.Flagged)
+	report.Upstreams = s.upstreams.Report(snapshot.Sources)
 	for _, path := range files(snapshot.Config) {
 		report.Credentials = append(report.Credentials, s.credentials.Status(path))
 	}
@@ -82,6 +64,15 @@ func (s *Server) Trust() []serverconfig.ProbeTrust {
 	return trust
 }
 
+// Components implements admin.Source.
+func (s *Server) Components() []admin.Component {
+	var out []admin.Component
+	for _, u := range s.upstreams.Report(nil) {
+		out = append(out, admin.Component{Name: "upstream/" + u.Name, State: string(u.State), Reason: u.Reason})
+	}
+	return out
+}
+
 // Ready implements admin.Source.
 func (s *Server) Ready() (bool, string) {
 	switch {
@@ -89,6 +80,8 @@ func (s *Server) Ready() (bool, string) {
 		return false, "Draining"
 	case s.registry.Snapshot() == nil:
 		return false, "NoCatalog"
+	case !s.upstreams.Settled():
+		return false, "UpstreamsPending"
 	}
 	return true, ""
 }

@@ -28,6 +28,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/streamhttp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/process"
 	"github.com/espalier-dev/espalier/internal/podreport"
 )
 
@@ -49,6 +51,10 @@ type Options struct {
 	Transports []transport.Transport
 	// Middleware wraps calls, inside of the limits, the first outermost.
 	Middleware []call.Middleware
+	// Reap takes in the processes that children leave behind.
+	Reap bool
+	// Upstreams is the timing of upstreams; the default when zero.
+	Upstreams upstream.Timing
 }
 
 // Server is one server. It is started and stopped once.
@@ -61,6 +67,8 @@ type Server struct {
 	credentials *credentials.Store
 	factory     *handlers.Factory
 	watcher     *catalogfile.Watcher
+	upstreams   *upstream.Manager
+	loader      loader
 	transports  []transport.Transport
 
 	main, internal           *http.Server
@@ -84,6 +92,13 @@ func New(options Options) *Server {
 		credentials: credentials.New(options.CredentialsDir), failed: make(chan error, 2),
 	}
 	s.factory = handlers.NewFactory(s.credentials, "espalier/"+options.Version)
+	s.loader.changed = make(chan struct{}, 1)
+	s.upstreams = upstream.New(upstream.Options{
+		Client: s.factory.Client, Credentials: s.credentials, Changed: s.loader.wake,
+		Version: options.Version, Log: s.log, Timing: options.Upstreams,
+	})
+	s.factory.Upstreams = s.upstreams.Handler
+	s.metrics.Register(s.upstreams.Collectors()...)
 	s.engine = engine.New(s.registry, s.metrics, s.log, options.Middleware...)
 	s.watcher = catalogfile.New(options.CatalogDir, s.log, s.load, func(state podreport.CatalogState) { s.metrics.Reload(string(state)) })
 	s.transports = append([]transport.Transport{streamhttp.New(s.metrics, s.log)}, options.Transports...)
@@ -119,7 +134,11 @@ func (s *Server) Start() error {
 	s.main = s.newHTTP(base, http.HandlerFunc(s.route))
 	s.internal = s.newHTTP(base, admin.Handler(s, s.metrics.Handler()))
 	s.background.Go(func() { s.watcher.Run(watch) })
+	s.background.Go(func() { s.recompose(watch) })
 	s.background.Go(func() { s.watchSources(watch) })
+	if s.options.Reap {
+		s.background.Go(func() { process.Reap(base) })
+	}
 	s.serve(s.main, s.mainListen)
 	s.serve(s.internal, s.adminListen)
 	return nil
@@ -223,6 +242,7 @@ func (s *Server) drain(ctx context.Context) error {
 	}
 	_ = s.main.Close()
 	_ = s.internal.Close()
+	s.upstreams.Close()
 	s.factory.Close()
 	s.background.Wait()
 	s.log.Info("Stopped")

@@ -15,8 +15,8 @@ const (
 	Version = 1
 	// Path on the internal port.
 	Path = "/report"
-	// MaxBytes bounds the encoded report. A writer cuts NotServed and
-	// Credentials to fit and sets Truncated.
+	// MaxBytes bounds the encoded report. A writer cuts NotServed, Flagged
+	// and Credentials to fit and sets Truncated.
 	MaxBytes = 256 << 10
 )
 
@@ -37,6 +37,10 @@ type Report struct {
 	Credentials []Credential `json:"credentials,omitempty"`
 	// NotServed are the entries of the catalog that are not served, and why.
 	NotServed []NotServed `json:"notServed,omitempty"`
+	// Flagged are entries that are served, and what is odd about them.
+	Flagged []NotServed `json:"flagged,omitempty"`
+	// Upstreams in the order of the catalog.
+	Upstreams []Upstream `json:"upstreams,omitempty"`
 	// Truncated is set when lists above were cut to fit MaxBytes.
 	Truncated bool `json:"truncated,omitempty"`
 }
@@ -76,3 +80,66 @@ type NotServed struct {
 	// Reason in CamelCase.
 	Reason string `json:"reason"`
 }
+
+// Reasons of NotServed and Flagged that tell of tools of upstreams.
+const (
+	// ReasonOverMax: tools.max leaves it out.
+	ReasonOverMax = "OverMax"
+	// ReasonConflict: another tool has its name.
+	ReasonConflict = "Conflict"
+	// ReasonInvalidName: no client would take the name.
+	ReasonInvalidName = "InvalidName"
+	// ReasonTasksUnsupported: it can only be called as a task.
+	ReasonTasksUnsupported = "TasksUnsupported"
+	// ReasonFilterFailed: the filter cannot be evaluated for it.
+	ReasonFilterFailed = "FilterFailed"
+	// ReasonSchemaNotChecked (flagged): its schema cannot be compiled here and
+	// is passed on; arguments are not checked.
+	ReasonSchemaNotChecked = "SchemaNotChecked"
+	// ReasonLongName (flagged): some clients refuse names over 64 characters.
+	ReasonLongName = "LongName"
+)
+
+// UpstreamState says how an upstream fares.
+type UpstreamState string
+
+const (
+	// UpstreamPending: it has not answered yet.
+	UpstreamPending UpstreamState = "Pending"
+	// UpstreamReady: it answers.
+	UpstreamReady UpstreamState = "Ready"
+	// UpstreamUnavailable: it does not answer; its tools stay for a while and
+	// are then withdrawn.
+	UpstreamUnavailable UpstreamState = "Unavailable"
+)
+
+// Upstream is one upstream as a pod sees it. It holds nothing of the peer's
+// words.
+type Upstream struct {
+	Name  string        `json:"name"`
+	State UpstreamState `json:"state"`
+	// Reason in CamelCase, with UpstreamUnavailable.
+	Reason string `json:"reason,omitempty"`
+	// Protocol version that is spoken.
+	Protocol string `json:"protocol,omitempty"`
+	// Tools of it that are served.
+	Tools int `json:"tools"`
+	// Child is the process that it is, where it is one.
+	Child *Child `json:"child,omitempty"`
+}
+
+// Child is a child process.
+type Child struct {
+	// State is Running or Exited.
+	State string `json:"state"`
+	// ExitCode, when it ended by itself.
+	ExitCode int `json:"exitCode,omitempty"`
+	// Signal that ended it, without "SIG".
+	Signal string `json:"signal,omitempty"`
+}
+
+// States of a Child.
+const (
+	ChildRunning = "Running"
+	ChildExited  = "Exited"
+)

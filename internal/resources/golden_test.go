@@ -71,6 +71,15 @@ var goldens = map[string]struct {
 			o.ImagePullSecrets = []string{"org-cred", "regcred"}
 		},
 	},
+	"stdio-minimal": {spec: `{type: Stdio, stdio: {image: "node:22", command: [npx, -y, "@acme/files"]}}`},
+	"stdio-maximal": {
+		spec: `
+  type: Stdio
+  stdio: {image: "node:22", command: [npx], args: [-y, "@acme/files"], workingDir: /docs, env: [{name: ZONE, value: own}, {name: KEY, valueFrom: {secretKeyRef: {name: env, key: key}}}]}
+  replicas: 2` + maximalWorkload,
+		refs: []catalog.Ref{secret("api", "key")},
+		env:  "0123456789abcdef",
+	},
 	"container-minimal": {spec: `{type: Container, container: {image: "ghcr.io/acme/orders:1"}}`},
 	"container-maximal": {
 		spec: `

@@ -44,9 +44,10 @@ func CatalogName(server *mcpv1.MCPServer, shard int) string {
 // HasPods reports whether Espalier runs pods for server.
 func HasPods(server *mcpv1.MCPServer) bool { return server.Spec.Type != mcpv1.TypeExternal }
 
-// Fronted reports whether the shared image serves server.
+// Fronted reports whether the shared server serves server, in its own image or
+// copied into another.
 func Fronted(server *mcpv1.MCPServer) bool {
-	return server.Spec.Type == mcpv1.TypeTools || server.Spec.Type == ""
+	return server.Spec.Type == mcpv1.TypeTools || server.Spec.Type == mcpv1.TypeStdio || server.Spec.Type == ""
 }
 
 // Host is the Service's DNS name, as clients in the cluster use it.

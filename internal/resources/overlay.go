@@ -110,6 +110,10 @@ func reassert(out, base *corev1.PodTemplateSpec) error {
 		server.VolumeMounts = slices.DeleteFunc(server.VolumeMounts, func(n corev1.VolumeMount) bool { return n.MountPath == m.MountPath })
 		server.VolumeMounts = append(server.VolumeMounts, m)
 	}
+	for _, c := range base.Spec.InitContainers {
+		out.Spec.InitContainers = slices.DeleteFunc(out.Spec.InitContainers, func(d corev1.Container) bool { return d.Name == c.Name })
+	}
+	out.Spec.InitContainers = slices.Concat(base.Spec.InitContainers, out.Spec.InitContainers)
 	for _, v := range base.Spec.Volumes {
 		if !strings.HasPrefix(v.Name, "espalier-") {
 			continue

@@ -206,6 +206,9 @@ func (o Options) addShared(t *corev1.PodTemplateSpec, in TemplateInput, w *mcpv1
 		t.Spec.Volumes = append(t.Spec.Volumes, *v)
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: VolumeCredentials, MountPath: mountCredentials, ReadOnly: true})
 	}
+	if server.Spec.Stdio != nil {
+		o.wrap(t, &c, server, w)
+	}
 	t.Spec.Containers = []corev1.Container{c}
 }
 
@@ -240,6 +243,12 @@ func addContainer(t *corev1.PodTemplateSpec, server *mcpv1.MCPServer, w *mcpv1.W
 		}},
 		VolumeMounts: w.VolumeMounts,
 	}
+	addWritable(t, &c, w)
+	t.Spec.Containers = []corev1.Container{c}
+}
+
+// addWritable mounts what programs expect to write to: the root is read-only.
+func addWritable(t *corev1.PodTemplateSpec, c *corev1.Container, w *mcpv1.Workload) {
 	for _, dir := range []struct{ name, path string }{{volumeTmp, "/tmp"}, {volumeHome, home}} {
 		if slices.ContainsFunc(w.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == dir.path }) {
 			continue
@@ -250,7 +259,6 @@ func addContainer(t *corev1.PodTemplateSpec, server *mcpv1.MCPServer, w *mcpv1.W
 		}})
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: dir.name, MountPath: dir.path})
 	}
-	t.Spec.Containers = []corev1.Container{c}
 }
 
 // launcherEnv points launchers at the writable home: the root is read-only,

@@ -15,7 +15,7 @@ import "encoding/json"
 const Version = 1
 
 // Features are the values of Config.Requires that this build understands.
-var Features = []string{}
+var Features = []string{FeatureUpstreams, FeatureStdio}
 
 // Config is all that one shared server serves. Its canonical JSON (Encode) is
 // what the catalog digest is taken of; nothing in it may depend on time, map
@@ -41,6 +41,13 @@ type Config struct {
 	Resources []Resource `json:"resources,omitempty"`
 	Templates []Resource `json:"templates,omitempty"`
 	Prompts   []Prompt   `json:"prompts,omitempty"`
+
+	// Upstreams whose tools are served beside Tools, and what is done with
+	// them. Policy is set when there are upstreams.
+	Upstreams []Upstream   `json:"upstreams,omitempty"`
+	Policy    *ToolsPolicy `json:"policy,omitempty"`
+	// CacheScope of lists. The server sets it from what upstreams say.
+	CacheScope CacheScope `json:"cacheScope,omitempty"`
 }
 
 // ServerInfo is what discover and initialize say of the server.
@@ -100,8 +107,9 @@ type Tool struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 
 	// At most one handler; none answers "no executor configured".
-	HTTP       *HTTP   `json:"http,omitempty"`
-	Expression *Result `json:"expression,omitempty"`
+	HTTP       *HTTP         `json:"http,omitempty"`
+	Expression *Result       `json:"expression,omitempty"`
+	Upstream   *UpstreamTool `json:"upstream,omitempty"`
 }
 
 // HTTP calls an HTTP endpoint.

@@ -57,6 +57,14 @@ var patterns = map[string]examples{
 		good: []string{`data`, `"0"`, `a-b`},
 		bad:  []string{`-a`, `a-`, `A`, `a.b`},
 	},
+	`^/`: {
+		good: []string{`/`, `/a b`},
+		bad:  []string{`a`, `" /a"`},
+	},
+	`^[A-Za-z0-9_.-]+$`: {
+		good: []string{`orders_`, `service_1`, `a.B-1`, `a-b.c`},
+		bad:  []string{`"a b"`, `a/`, `a/b`, `a*`, `ä`},
+	},
 	`^[A-Za-z0-9_.-]{1,128}$`: {
 		good: []string{`get_forecast`, `A.b-C`, `"1"`},
 		bad:  []string{`"a b"`, `a/b`, `ä`, `"a*"`},
@@ -64,10 +72,6 @@ var patterns = map[string]examples{
 	`^[A-Za-z0-9_]+$`: {
 		good: []string{`service_1`, `"1"`},
 		bad:  []string{`a-b`, `a.b`, `"a b"`, `ä`},
-	},
-	`^[A-Za-z0-9_.-]+$`: {
-		good: []string{`service_1`, `a-b.c`},
-		bad:  []string{`"a b"`, `a/b`, `ä`},
 	},
 	`^[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+(; ?[A-Za-z0-9-]+=[A-Za-z0-9._-]+)*$`: {
 		good: []string{`text/markdown`, `text/plain; charset=utf-8`, `application/vnd.api+json`, `text/x; a=1; b=2`},
@@ -96,12 +100,21 @@ var rules = map[string]examples{
 		bad: []string{`{type: Container}`, `{type: Tools, container: {image: a}}`, `{container: {image: a}}`,
 			`{type: External, external: {url: "http://a"}, container: {image: a}}`},
 	},
+	"stdio is for type Stdio, and needed there": {
+		good: []string{`{type: Stdio, stdio: {image: a, command: [b]}}`},
+		bad: []string{`{type: Stdio}`, `{stdio: {image: a, command: [b]}}`,
+			`{type: Container, container: {image: a}, stdio: {image: a, command: [b]}}`},
+	},
+	"the first word of command names a program": {
+		good: []string{`[a, ""]`},
+		bad:  []string{`[""]`, `["", a]`},
+	},
 	"external is for type External, and needed there": {
 		good: []string{`{type: External, external: {url: "http://a"}}`},
 		bad: []string{`{type: External}`, `{external: {url: "http://a"}}`,
 			`{type: Container, container: {image: a}, external: {url: "http://a"}}`},
 	},
-	"tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools: Espalier does not stand in front of a Container or an External server": {
+	"tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools or Stdio: Espalier does not stand in front of a Container or an External server": {
 		good: []string{`{tools: {max: 1}, limits: {streams: 1}, cacheSeconds: 1, cors: {allowedOrigins: ["http://a"]}, publicURL: "http://a", serverInfo: {name: a}}`},
 		bad: []string{
 			`{type: Container, container: {image: a}, tools: {max: 1}}`,
@@ -112,8 +125,8 @@ var rules = map[string]examples{
 			`{type: External, external: {url: "http://a"}, serverInfo: {name: a}}`,
 		},
 	},
-	"transports is for type Tools: a Container has container.path, an External server has external.url": {
-		good: []string{`{transports: [{type: StreamableHTTP}]}`},
+	"transports is for types Tools and Stdio: a Container has container.path, an External server has external.url": {
+		good: []string{`{transports: [{type: StreamableHTTP}]}`, `{type: Stdio, stdio: {image: a, command: [b]}, transports: [{type: StreamableHTTP}]}`},
 		bad: []string{`{type: Container, container: {image: a}, transports: [{type: StreamableHTTP}]}`,
 			`{type: External, external: {url: "http://a"}, transports: [{type: StreamableHTTP}]}`},
 	},
@@ -143,6 +156,31 @@ var rules = map[string]examples{
 	"timeoutSeconds (default 10) is at most intervalSeconds (default 30)": {
 		good: []string{`{timeoutSeconds: 30}`, `{intervalSeconds: 10}`, `{timeoutSeconds: 5, intervalSeconds: 5}`},
 		bad:  []string{`{timeoutSeconds: 31}`, `{intervalSeconds: 9}`, `{timeoutSeconds: 6, intervalSeconds: 5}`},
+	},
+	"upstreams needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server": {
+		good: []string{`{upstreams: [{name: a, url: "http://a"}]}`},
+		bad: []string{`{type: Container, container: {image: a}, upstreams: [{name: a, url: "http://a"}]}`,
+			`{type: External, external: {url: "http://a"}, upstreams: [{name: a, serverRef: {name: b}}]}`},
+	},
+	"set exactly one of serverRef and url": {
+		good: []string{`{name: a, url: "http://a"}`, `{name: a, serverRef: {name: b}}`},
+		bad:  []string{`{name: a}`, `{name: a, url: "http://a", serverRef: {name: b}}`},
+	},
+	"headers and tls need url: a serverRef inherits those of the MCPServer it names": {
+		good: []string{`{name: a, url: "http://a", headers: [{name: A, value: b}], tls: {serverName: a}}`},
+		bad:  []string{`{name: a, serverRef: {name: b}, headers: [{name: A, value: b}]}`, `{name: a, serverRef: {name: b}, tls: {serverName: a}}`},
+	},
+	"headers of an upstream cannot use expression, since its connection is shared by all callers: use value, secretKeyRef or configMapKeyRef": {
+		good: []string{`{name: a, url: "http://a", headers: [{name: A, value: b}]}`},
+		bad:  []string{`{name: a, url: "http://a", headers: [{name: A, expression: "'b'"}]}`},
+	},
+	"a reference stays in its own namespace: leave out namespace, or use url": {
+		good: []string{`{name: a}`},
+		bad:  []string{`{name: a, namespace: b}`},
+	},
+	"an override changes something: set rename, title, description, annotations or metadata": {
+		good: []string{`{name: a, rename: b}`, `{name: a, title: b}`, `{name: a, description: b}`, `{name: a, annotations: {readOnlyHint: true}}`, `{name: a, metadata: {a: b}}`},
+		bad:  []string{`{name: a}`},
 	},
 	"burst needs requestsPerSecond": {
 		good: []string{`{requestsPerSecond: 1, burst: 1}`, `{requestsPerSecond: 1}`},

@@ -21,6 +21,7 @@ var borders = map[string]string{
 	"spec.uriTemplate minLength":         `"ab:{c}"`,
 	"spec.external.url minLength":        `http://a`,
 	"spec.http.url minLength":            `http://a`,
+	"spec.upstreams[].url minLength":     `http://a`,
 	"spec.limits minProperties":          `{streams: 1}`,
 	"spec.publicURL minLength":           `http://a`,
 	"spec.workload.volumes minItems":     `[{name: a, emptyDir: {}}]`,
@@ -40,6 +41,7 @@ var neverAccepted = []string{
 	".namespace",
 	"spec.external.headers[].expression",
 	"spec.probe.headers[].expression",
+	"spec.upstreams[].headers[].expression",
 }
 
 func isNeverAccepted(path string) bool {
@@ -50,6 +52,7 @@ func isNeverAccepted(path string) bool {
 // other fields do not go with it. Keys are the end of a path.
 var enumNeeds = map[string]string{
 	"spec.type=Tools":                          `{type: Tools}`,
+	"spec.type=Stdio":                          `{type: Stdio, stdio: {image: a, command: [b]}}`,
 	"spec.type=Container":                      `{type: Container, container: {image: a}}`,
 	"spec.type=External":                       `{type: External, external: {url: "http://a"}}`,
 	"spec.http.method=GET":                     `{method: GET, url: "http://a"}`,

@@ -29,6 +29,7 @@ var kinds = map[string]string{
 // there.
 var foreign = []string{
 	"spec.serverSelector",
+	"spec.stdio.env",
 	"spec.workload.affinity",
 	"spec.workload.env",
 	"spec.workload.envFrom",

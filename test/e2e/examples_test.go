@@ -38,7 +38,7 @@ var _ = Describe("The examples", func() {
 
 		var servers v1alpha1.MCPServerList
 		Expect(cluster.Client.List(ctx, &servers, client.InNamespace(exampleNamespace))).To(Succeed())
-		Expect(servers.Items).To(HaveLen(6))
+		Expect(servers.Items).To(HaveLen(strings.Count(manifests, "\nkind: MCPServer\n")))
 		for _, server := range servers.Items {
 			ns.AwaitServer(ctx, server.Name, harness.ImageTimeout, harness.Ready)
 		}
@@ -83,6 +83,18 @@ var _ = Describe("The examples", func() {
 		refused, err := ns.ServicePeer(ctx, "cluster").Call(ctx, "list_pods", map[string]any{"namespace": "../../secrets"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(refused.IsError).To(BeTrue(), "an argument does not change the path's structure")
+
+		By("a front for others")
+		Eventually(ctx, func(g Gomega) {
+			front := &v1alpha1.MCPServer{}
+			g.Expect(cluster.Client.Get(ctx, client.ObjectKey{Namespace: exampleNamespace, Name: "front"}, front)).To(Succeed())
+			g.Expect(front.Status.Upstreams).To(HaveLen(2))
+			for _, upstream := range front.Status.Upstreams {
+				g.Expect(upstream).To(HaveField("State", "Ready"))
+			}
+		}).WithTimeout(harness.RotationTimeout).WithPolling(2 * harness.Poll).Should(Succeed())
+		Expect(ask("front", "welcome", `{"name":"Ada"}`)).To(HaveKeyWithValue("text", "Hello, Ada!"))
+		Expect(ask("front", "every_echo", `{"message":"hi"}`)).To(HaveKeyWithValue("text", ContainSubstring("hi")))
 
 		By("resources and prompts")
 		handbook := ns.ServicePeer(ctx, "handbook")

@@ -50,6 +50,7 @@ func trimFile(file string) error {
 	for _, version := range versions {
 		v, _ := version.(map[string]any)
 		trimWorkload(properties(member(v, "schema", "openAPIV3Schema"), "spec", "workload"))
+		trimBelow(properties(member(v, "schema", "openAPIV3Schema"), "spec", "stdio", "env"))
 	}
 	out, err := yaml.Marshal(crd)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/podreport"
@@ -21,13 +22,19 @@ type Source interface {
 	Trust() []serverconfig.ProbeTrust
 	// Ready reports whether new requests are welcome; why is a word else.
 	Ready() (ok bool, why string)
+	// Components are parts whose state /healthz tells. None of them makes
+	// the process itself unhealthy.
+	Components() []Component
 }
+
+// Component is a part of the server.
+type Component struct{ Name, State, Reason string }
 
 // Handler serves the internal port. Any Host is welcome: kubelets call by the
 // pod's address.
 func Handler(source Source, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, health(source.Components())) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if ok, why := source.Ready(); !ok {
 			say(w, http.StatusServiceUnavailable, why)
@@ -50,6 +57,15 @@ func Handler(source Source, metrics http.Handler) http.Handler {
 	return mux
 }
 
+// health is "ok", and a line per component: NAME STATE REASON.
+func health(components []Component) string {
+	lines := []string{"ok"}
+	for _, c := range components {
+		lines = append(lines, strings.TrimSpace(c.Name+" "+c.State+" "+c.Reason))
+	}
+	return strings.Join(lines, "\n")
+}
+
 func say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
@@ -63,11 +79,12 @@ func encode(report *podreport.Report) []byte {
 		if err != nil {
 			return []byte("{}") // Plain data: it cannot fail.
 		}
-		if len(raw) <= podreport.MaxBytes || len(report.Credentials)+len(report.NotServed) == 0 {
+		if len(raw) <= podreport.MaxBytes || len(report.Credentials)+len(report.NotServed)+len(report.Flagged) == 0 {
 			return raw
 		}
 		report.Truncated = true
 		report.Credentials = report.Credentials[:len(report.Credentials)/2]
 		report.NotServed = report.NotServed[:len(report.NotServed)/2]
+		report.Flagged = report.Flagged[:len(report.Flagged)/2]
 	}
 }

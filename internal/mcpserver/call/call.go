@@ -11,6 +11,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
 // Kind is what is called.
@@ -51,6 +53,22 @@ type Call struct {
 	MaxBytes int64
 	// Read reads a resource of this server for the same caller; of a Prompt.
 	Read func(ctx context.Context, uri string) (*Result, error)
+	// Meta are the members of the request's _meta that are the caller's own,
+	// raw and without braces; of a Tool. It is valid as long as RawArgs is.
+	Meta []byte
+	// Hops is through how many shared servers the call came; of a Tool.
+	Hops int
+	// Progress tells the caller of progress: params of the notification, but
+	// for the token. It is nil when the caller asked for none, may be called
+	// by several goroutines, and by none after the handler returned.
+	Progress func(params wire.Object)
+	// Client is who calls; nil where nothing can be asked of it or told it
+	// before the answer.
+	Client Client
+	// Responses is the raw object inputResponses and State the raw string
+	// requestState, with which a modern caller answers an Input; nil when
+	// absent. They are valid as long as RawArgs is.
+	Responses, State []byte
 }
 
 // Vars are the variables of expressions in the scope of a call.
@@ -65,8 +83,13 @@ type Result struct {
 	Content json.RawMessage
 	// Structured is any JSON value; nil for none.
 	Structured json.RawMessage
+	// Meta is a raw object for the result's _meta; nil for none. Keys of the
+	// protocol and of ours are left out of it.
+	Meta json.RawMessage
 	// IsError marks an answer that tells of a failure.
 	IsError bool
+	// Input asks the caller for more; all else is empty then but Meta.
+	Input *Input
 }
 
 // Handler runs calls of one entry. It stops soon after ctx ends. An error is
@@ -113,6 +136,12 @@ const (
 	StreamLimit       Reason = "StreamLimit"
 	NotFound          Reason = "NotFound"
 	Internal          Reason = "Internal"
+	// UpstreamUnavailable: the server behind does not answer; UpstreamError:
+	// it answered with an error of the protocol; HopLimit: the call came
+	// through too many servers, most likely in a circle.
+	UpstreamUnavailable Reason = "UpstreamUnavailable"
+	UpstreamError       Reason = "UpstreamError"
+	HopLimit            Reason = "HopLimit"
 )
 
 // Error is a failure that a model and a program can read.

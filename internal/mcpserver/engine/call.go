@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"runtime/debug"
@@ -41,11 +42,12 @@ func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 		raw = []byte("{}")
 	}
 	c := &call.Call{Kind: call.Tool, Args: args, RawArgs: raw}
+	progress := passOn(r, c)
 	result, failure := e.runTool(ctx, r, tool, c)
 	if failure != nil && failure.Reason == call.NotFound { // Withdrawn since the snapshot was taken.
-		return e.unknownTool(r, name)
+		return progress.finish(e.unknownTool(r, name))
 	}
-	return Reply{Body: e.appendCallResult(r, result, failure)}
+	return progress.finish(Reply{Body: e.appendCallResult(r, result, failure)})
 }
 
 func (e *Engine) runTool(ctx context.Context, r *Request, tool *registry.Tool, c *call.Call) (*call.Result, *call.Error) {
@@ -205,25 +207,44 @@ func (e *Engine) appendCallResult(r *Request, result *call.Result, failure *call
 			out = append(out, `,"isError":true`...)
 		}
 	}
-	out = appendCallMeta(out, r, failure)
+	var own json.RawMessage
+	if failure == nil {
+		own = result.Meta
+	}
+	out = appendCallMeta(out, r, failure, own)
 	return append(out, "}}"...)
 }
 
-func appendCallMeta(out []byte, r *Request, failure *call.Error) []byte {
-	if r.Era == Modern {
-		out = append(out, `,"_meta":{"`+mcp.MetaServerInfo+`":`...)
-		out = append(out, r.Snapshot.ServerInfo...)
-		if failure != nil {
-			out = append(out, `,"`+mcp.MetaReason+`":"`...)
-			out = append(out, failure.Reason...)
-			out = append(out, '"')
+// appendCallMeta writes _meta, if there is anything to say in it.
+func appendCallMeta(out []byte, r *Request, failure *call.Error, own json.RawMessage) []byte {
+	const head = `,"_meta":{`
+	start := len(out)
+	out = append(out, head...)
+	member := func(key string) {
+		if len(out) > start+len(head) {
+			out = append(out, ',')
 		}
-		return append(out, '}')
+		out = append(wire.AppendString(out, key), ':')
+	}
+	if r.Era == Modern {
+		member(mcp.MetaServerInfo)
+		out = append(out, r.Snapshot.ServerInfo...)
 	}
 	if failure != nil {
-		out = append(out, `,"_meta":{"`+mcp.MetaReason+`":"`...)
-		out = append(out, failure.Reason...)
-		out = append(out, `"}`...)
+		member(mcp.MetaReason)
+		out = wire.AppendString(out, string(failure.Reason))
 	}
-	return out
+	if own != nil {
+		object, _ := wire.DecodeObject(own) // What cannot be read is left out.
+		for _, field := range object {
+			if !reservedMeta(field.Key) {
+				member(field.Key)
+				out = append(out, field.Raw...)
+			}
+		}
+	}
+	if len(out) == start+len(head) {
+		return out[:start]
+	}
+	return append(out, '}')
 }

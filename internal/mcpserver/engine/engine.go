@@ -63,6 +63,8 @@ type Request struct {
 	Message  *wire.Message
 	// Open opens a stream to the client; no other answer may follow then.
 	Open func() (Stream, error)
+	// Streams: the client takes a stream as the answer to any request.
+	Streams bool
 	// Out is the buffer to which the answer is appended.
 	Out []byte
 

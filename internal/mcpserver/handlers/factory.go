@@ -9,6 +9,7 @@ package handlers
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/credentials"
@@ -21,7 +22,13 @@ type Factory struct {
 	credentials *credentials.Store
 	clients     *clients
 	userAgent   string
+	// Upstreams makes handlers that pass calls on; nil while there are none.
+	Upstreams func(*serverconfig.UpstreamTool, *schema.Schema) call.Handler
 }
+
+// Client gives the shared HTTP client for TLS settings; nil is none. Its
+// redirects carry no credential to another origin.
+func (f *Factory) Client(tls *serverconfig.TLS) (*http.Client, error) { return f.clients.get(tls) }
 
 // NewFactory gives a factory. userAgent is sent to backends.
 func NewFactory(store *credentials.Store, userAgent string) *Factory {
@@ -34,8 +41,13 @@ func (f *Factory) Close() { f.clients.close() }
 // Make implements registry.HandlerFactory.
 func (f *Factory) Make(tool *serverconfig.Tool, input *schema.Schema) (call.Handler, error) {
 	switch {
-	case tool.HTTP != nil && tool.Expression != nil:
+	case tool.HTTP != nil && tool.Expression != nil, tool.Upstream != nil && (tool.HTTP != nil || tool.Expression != nil):
 		return nil, errors.New("a tool has at most one handler")
+	case tool.Upstream != nil:
+		if f.Upstreams == nil {
+			return nil, errors.New("there are no upstreams here")
+		}
+		return f.Upstreams(tool.Upstream, input), nil
 	case tool.HTTP != nil:
 		return f.newHTTP(tool, input)
 	case tool.Expression != nil:

@@ -71,6 +71,11 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
+// Register adds the metrics of a part of the server.
+func (m *Metrics) Register(collectors ...prometheus.Collector) {
+	m.registry.MustRegister(collectors...)
+}
+
 // Call notes a finished call. tool is empty for one that is not served.
 func (m *Metrics) Call(tool, costCategory, outcome string, took time.Duration) {
 	m.calls.WithLabelValues(tool, costCategory, outcome).Inc()

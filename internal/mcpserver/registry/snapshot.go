@@ -13,14 +13,21 @@ import (
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
+// kindTool is the kind of tools in the report.
+const kindTool = "tool"
+
 // Snapshot is one version of all that is served. It is immutable: a request
 // takes one and lists and calls from it alone.
 type Snapshot struct {
 	Digest    string
 	Config    *serverconfig.Config
 	NotServed []podreport.NotServed
+	// Flagged are tools that are served, and what is odd about them.
+	Flagged []podreport.NotServed
 	// Rejected says in words why entries are not served, for the log.
 	Rejected map[string]string
+	// Sources counts the served tools by where they come from.
+	Sources map[string]int
 	// ServerInfo is the raw value of _meta's server info.
 	ServerInfo json.RawMessage
 	// Discover is the raw result of server/discover.
@@ -49,12 +56,13 @@ func Build(config *serverconfig.Config, digest string, factories Factories, prev
 	config = withDefaults(config)
 	s := &Snapshot{
 		Digest: digest, Config: config, Rejected: map[string]string{},
-		origins: map[string]struct{}{}, paths: map[serverconfig.TransportType]string{},
+		origins: map[string]struct{}{}, paths: map[serverconfig.TransportType]string{}, Sources: map[string]int{},
 	}
 	if previous == nil {
 		previous = &Snapshot{}
 	}
-	s.tools = build(s, "tool", previous.tools, each(config.Tools, func(c serverconfig.Tool) declared[*Tool] { return declareTool(c, factories.Tool) }))
+	s.tools = build(s, kindTool, previous.tools, each(config.Tools, func(c serverconfig.Tool) declared[*Tool] { return declareTool(c, factories.Tool) }))
+	s.note()
 	s.resources = build(s, "resource", previous.resources, each(config.Resources, func(c serverconfig.Resource) declared[*Resource] {
 		return declareResource(c, keyURI, factories.Resource)
 	}))
@@ -91,6 +99,27 @@ func each[C any, D any](configs []C, f func(C) D) []D {
 		out = append(out, f(configs[i]))
 	}
 	return out
+}
+
+// note counts the served tools by their sources, and flags what is odd about
+// those of upstreams.
+func (s *Snapshot) note() {
+	for _, t := range s.tools.sorted {
+		s.Sources[t.config.Source]++
+		if t.config.Upstream == nil {
+			continue
+		}
+		if t.Unchecked {
+			s.flag(t, podreport.ReasonSchemaNotChecked)
+		}
+		if len(t.Name) > mcp.MaxClientToolName {
+			s.flag(t, podreport.ReasonLongName)
+		}
+	}
+}
+
+func (s *Snapshot) flag(t *Tool, reason string) {
+	s.Flagged = append(s.Flagged, podreport.NotServed{Kind: kindTool, Name: t.Name, Reason: reason})
 }
 
 // Tool gives a tool by its name, nil when there is none.
@@ -176,10 +205,13 @@ func (s *Snapshot) meta() []byte {
 }
 
 // AppendCaching writes the fields of a cacheable result. No rule depends on
-// the caller yet, so any cache may keep it.
+// the caller yet, so any cache may keep it unless an upstream objects.
 func (s *Snapshot) AppendCaching(dst []byte) []byte {
 	dst = append(dst, `,"ttlMs":`...)
 	dst = strconv.AppendInt(dst, s.TTL(), 10)
+	if s.Config.CacheScope == serverconfig.CachePrivate {
+		return append(dst, `,"cacheScope":"private"`...)
+	}
 	return append(dst, `,"cacheScope":"public"`...)
 }
 

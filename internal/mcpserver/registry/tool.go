@@ -19,6 +19,8 @@ type Tool struct {
 	Input *schema.Schema
 	// Output is nil when the tool declares none.
 	Output *schema.Schema
+	// Unchecked: the schemas are the upstream's own business.
+	Unchecked bool
 
 	config serverconfig.Tool
 }
@@ -66,24 +68,42 @@ func buildTool(config serverconfig.Tool, factory HandlerFactory) (*Tool, *buildE
 	if failure != nil {
 		return nil, failure
 	}
+	if failure := t.compileSchemas(definition); failure != nil {
+		return nil, failure
+	}
 	var err error
-	if t.Input, err = schema.CompileInput(definition.Get("inputSchema")); err != nil {
-		return nil, &buildError{ReasonInvalidInput, err}
-	}
-	output := definition.Get("outputSchema")
-	if output != nil {
-		if t.Output, err = schema.Compile(output); err != nil {
-			return nil, &buildError{ReasonInvalidOutput, err}
-		}
-	}
 	if t.Handler, err = factory(&t.config, t.Input); err != nil {
 		return nil, &buildError{ReasonInvalidHandler, err}
 	}
-	if output != nil && !isObjectSchema(output) {
+	if output := definition.Get("outputSchema"); output != nil && !isObjectSchema(output) {
 		// Older revisions know only objects there.
 		t.Legacy = without(definition, "outputSchema")
 	}
 	return t, nil
+}
+
+// compileSchemas fills Input and Output. Of a tool of an upstream a schema
+// that cannot be compiled is passed on: the server behind applies it.
+func (t *Tool) compileSchemas(definition wire.Object) *buildError {
+	var err error
+	input, output := definition.Get("inputSchema"), definition.Get("outputSchema")
+	foreign := t.config.Upstream != nil
+	if t.Input, err = schema.CompileInput(input); err != nil {
+		if !foreign || !wire.IsObject(input) {
+			return &buildError{ReasonInvalidInput, err}
+		}
+		t.Input, t.Unchecked = schema.Unchecked(), true
+	}
+	if output == nil {
+		return nil
+	}
+	if t.Output, err = schema.Compile(output); err != nil {
+		if !foreign {
+			return &buildError{ReasonInvalidOutput, err}
+		}
+		t.Output, t.Unchecked = nil, true
+	}
+	return nil
 }
 
 // isObjectSchema reports whether a schema says of itself that it is of type

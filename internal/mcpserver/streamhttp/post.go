@@ -74,6 +74,7 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 	}
 	request := &engine.Request{Snapshot: snapshot, Message: m, Out: b.out}
 	request.Open = func() (engine.Stream, error) { return openStream(w) }
+	request.Streams = len(r.Header["Accept"]) > 0 && accepts(r.Header["Accept"], mediaStream)
 	if status, err := prepare(r, request); err != nil {
 		t.metrics.Refused("Header")
 		writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
@@ -158,7 +159,7 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 		header.Set("Retry-After", "1")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) //nolint:gosec // JSON that says so, with nosniff; and a client that is gone is no error of ours.
+	_, _ = w.Write(body) // A client that is gone is no error of ours.
 }
 
 // batch answers the batches of revision 2025-03-26, one message after another.

@@ -1,7 +1,9 @@
 // Copyright 2026 The Espalier Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package mcpprobe
+// Package sse reads server-sent events. It trusts nobody: what it reads is
+// bounded by its user.
+package sse
 
 import (
 	"bufio"
@@ -10,41 +12,49 @@ import (
 	"io"
 )
 
-// event is one event of a stream.
-type event struct {
-	kind string // empty means "message"
-	data []byte
+// ErrTooLarge says that one event is larger than it may be.
+var ErrTooLarge = errors.New("event too large")
+
+// Event is one event of a stream.
+type Event struct {
+	Kind string // empty means "message"
+	Data []byte
 }
 
-// eventReader reads server-sent events as the WHATWG standard has them:
+// Reader reads server-sent events as the WHATWG standard has them:
 // comments, unknown fields and lines without a colon are no errors, lines end
 // in LF, CR or CRLF, a byte-order mark may come first, and an event that the
 // stream's end cuts off is none.
-type eventReader struct {
+type Reader struct {
+	// Max bounds one event, in bytes; 0 leaves it to the reader below.
+	Max    int64
 	r      *bufio.Reader
+	size   int64
 	begun  bool
 	skipLF bool
 }
 
-func newEventReader(r io.Reader) *eventReader {
-	return &eventReader{r: bufio.NewReader(r)}
+// NewReader reads events from r.
+func NewReader(r io.Reader) *Reader {
+	return &Reader{r: bufio.NewReader(r)}
 }
 
-// next gives the next event that has data. Events without are passed over,
+// Next gives the next event that has data. Events without are passed over,
 // as keep-alives and the priming event of a resumable stream are.
-func (e *eventReader) next() (event, error) {
-	var ev event
+func (e *Reader) Next() (Event, error) {
+	var ev Event
+	e.size = 0
 	hasData := false
 	for {
 		line, err := e.line()
 		if err != nil {
-			return event{}, err
+			return Event{}, err
 		}
 		if len(line) == 0 {
-			if hasData && len(ev.data) > 0 {
+			if hasData && len(ev.Data) > 0 {
 				return ev, nil
 			}
-			ev, hasData = event{}, false
+			ev, hasData, e.size = Event{}, false, 0
 			continue
 		}
 		field, value, _ := bytes.Cut(line, []byte(":"))
@@ -52,19 +62,19 @@ func (e *eventReader) next() (event, error) {
 		switch string(field) {
 		case "data":
 			if hasData {
-				ev.data = append(ev.data, '\n')
+				ev.Data = append(ev.Data, '\n')
 			}
-			ev.data = append(ev.data, value...)
+			ev.Data = append(ev.Data, value...)
 			hasData = true
 		case "event":
-			ev.kind = string(value)
+			ev.Kind = string(value)
 		}
 	}
 }
 
 // line gives the next line without its end. The last line counts only when
-// it is ended. The bound of the reader below bounds a line.
-func (e *eventReader) line() ([]byte, error) {
+// it is ended. Max, or the bound of the reader below, bounds a line.
+func (e *Reader) line() ([]byte, error) {
 	var line []byte
 	for {
 		// The end of a line may be known only from its CR: do not read on.
@@ -88,6 +98,9 @@ func (e *eventReader) line() ([]byte, error) {
 				line = bytes.TrimPrefix(line, utf8BOM)
 			}
 			return line, nil
+		}
+		if e.size++; e.Max > 0 && e.size > e.Max {
+			return nil, ErrTooLarge
 		}
 		line = append(line, c)
 	}

@@ -1,0 +1,191 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+)
+
+const defaultMaxTools = 100
+
+// Upstream is what one of spec.upstreams comes to.
+type Upstream struct {
+	Name string
+	// Config of it; nil when it cannot be used.
+	Config *serverconfig.Upstream
+	// Refs are the Secrets and ConfigMaps that it needs, sorted.
+	Refs []Ref
+	// Verdict says why it cannot be used.
+	Verdict Verdict
+}
+
+// ResolveUpstreams resolves spec.upstreams of server. lookup gives an
+// MCPServer of its namespace, nil where there is none; address gives the URL
+// of one that has pods.
+func ResolveUpstreams(server *mcpv1.MCPServer, lookup func(name string) *mcpv1.MCPServer, address func(*mcpv1.MCPServer) string) []Upstream {
+	var out []Upstream
+	if server.Spec.Stdio != nil {
+		out = append(out, Upstream{
+			Name: serverconfig.StdioUpstream, Verdict: Verdict{Accepted: true},
+			Config: &serverconfig.Upstream{Name: serverconfig.StdioUpstream, Stdio: stdio(server)},
+		})
+	}
+	for i := range server.Spec.Upstreams {
+		u := &server.Spec.Upstreams[i]
+		resolved := Upstream{Name: u.Name, Verdict: Verdict{Accepted: true}}
+		connection := &mcpv1.Connection{URL: u.URL, Headers: u.Headers, TLS: u.TLS}
+		if u.ServerRef != nil {
+			connection, resolved.Verdict = dereference(server, u.ServerRef.Name, lookup, address)
+		}
+		if resolved.Verdict.Accepted {
+			resolved.Config = upstreamConfig(u, connection)
+			resolved.Refs = SortRefs(ConnectionRefs(connection))
+		}
+		out = append(out, resolved)
+	}
+	return out
+}
+
+// dereference gives the connection to the MCPServer of this name: what it
+// inherits is the server's own, never that of its probe.
+func dereference(server *mcpv1.MCPServer, name string, lookup func(string) *mcpv1.MCPServer, address func(*mcpv1.MCPServer) string) (*mcpv1.Connection, Verdict) {
+	if name == server.Name {
+		return nil, refused(mcpv1.ReasonUpstreamCycle, "MCPServer %s is its own upstream.", name)
+	}
+	target := lookup(name)
+	switch {
+	case target == nil:
+		return nil, refused(mcpv1.ReasonServerNotFound, "MCPServer %s does not exist. Create it in this namespace.", name)
+	case reaches(target, server.Name, lookup, map[string]bool{}):
+		return nil, refused(mcpv1.ReasonUpstreamCycle, "MCPServer %s has MCPServer %s as an upstream in its turn. Break the circle.", name, server.Name)
+	case needsCredential(target):
+		return nil, refused(mcpv1.ReasonUpstreamAuthRequired, "MCPServer %s wants a credential and has none to inherit. Give it one by spec.external.headers, or use url with headers here.", name)
+	case target.Spec.External != nil:
+		return target.Spec.External, Verdict{Accepted: true}
+	}
+	return &mcpv1.Connection{URL: address(target)}, Verdict{Accepted: true}
+}
+
+// reaches reports whether following serverRefs from server leads to name.
+func reaches(server *mcpv1.MCPServer, name string, lookup func(string) *mcpv1.MCPServer, seen map[string]bool) bool {
+	if seen[server.Name] {
+		return false
+	}
+	seen[server.Name] = true
+	for i := range server.Spec.Upstreams {
+		ref := server.Spec.Upstreams[i].ServerRef
+		if ref == nil {
+			continue
+		}
+		if ref.Name == name {
+			return true
+		}
+		if next := lookup(ref.Name); next != nil && reaches(next, name, lookup, seen) {
+			return true
+		}
+	}
+	return false
+}
+
+// needsCredential: the probe was refused without a credential, and there is
+// none that could be inherited.
+func needsCredential(target *mcpv1.MCPServer) bool {
+	if e := target.Spec.External; e != nil && (len(e.Headers) > 0 || e.TLS != nil && e.TLS.ClientCertificateRef != nil) {
+		return false
+	}
+	return WantsCredential(target)
+}
+
+// WantsCredential reports whether server was found to want a credential that
+// its probe does not have.
+func WantsCredential(server *mcpv1.MCPServer) bool {
+	c := meta.FindStatusCondition(server.Status.Conditions, mcpv1.ConditionHealthy)
+	return c != nil && c.Reason == mcpv1.ReasonAuthRequired
+}
+
+func upstreamConfig(u *mcpv1.Upstream, c *mcpv1.Connection) *serverconfig.Upstream {
+	return &serverconfig.Upstream{
+		Name: u.Name, Connection: connection(c), Protocol: serverconfig.Protocol(u.Protocol),
+		Include: u.Include, Exclude: u.Exclude, Prefix: u.Prefix, Metadata: u.Metadata,
+	}
+}
+
+// AddUpstreams puts the upstreams that can be used into the catalog, with what
+// is to be done with their tools.
+func (c *Catalog) AddUpstreams(server *mcpv1.MCPServer, upstreams []Upstream) {
+	for _, u := range upstreams {
+		if u.Config != nil {
+			c.Config.Upstreams = append(c.Config.Upstreams, *u.Config)
+			c.Refs = append(c.Refs, u.Refs...)
+		}
+	}
+	if len(c.Config.Upstreams) == 0 {
+		return
+	}
+	c.Refs = SortRefs(c.Refs)
+	c.Config.Requires = append(c.Config.Requires, serverconfig.FeatureUpstreams)
+	if server.Spec.Stdio != nil {
+		c.Config.Requires = append(c.Config.Requires, serverconfig.FeatureStdio)
+	}
+	c.Config.Policy = toolsPolicy(server.Spec.Tools)
+	c.Config.Policy.Reserved = c.reserved
+}
+
+// Defaults of a child.
+const (
+	defaultStartup     = 120
+	defaultHandshake   = 10
+	defaultStderrBytes = 64 << 10
+)
+
+func stdio(server *mcpv1.MCPServer) *serverconfig.Stdio {
+	in := server.Spec.Stdio
+	out := &serverconfig.Stdio{
+		Command: slices.Concat(in.Command, in.Args), WorkingDir: in.WorkingDir, StartupTimeoutSeconds: defaultStartup,
+		HandshakeTimeoutSeconds: defaultHandshake, MaxMessageBytes: defaultMaxMessageBytes, MaxStderrBytes: defaultStderrBytes,
+	}
+	set(&out.StartupTimeoutSeconds, server.Spec.StartupTimeoutSeconds)
+	if l := in.Limits; l != nil {
+		set(&out.HandshakeTimeoutSeconds, l.HandshakeTimeoutSeconds)
+		set(&out.MaxMessageBytes, l.MaxMessageBytes)
+		set(&out.MaxStderrBytes, l.MaxStderrBytes)
+	}
+	named := in.Env
+	if w := server.Spec.Workload; w != nil {
+		named = slices.Concat(named, w.Env)
+	}
+	for _, e := range named {
+		out.Env = append(out.Env, e.Name)
+	}
+	slices.Sort(out.Env)
+	out.Env = slices.Compact(out.Env)
+	return out
+}
+
+func toolsPolicy(in *mcpv1.ToolsPolicy) *serverconfig.ToolsPolicy {
+	out := &serverconfig.ToolsPolicy{Max: defaultMaxTools, Conflicts: string(mcpv1.ConflictOldest)}
+	if in == nil {
+		return out
+	}
+	set(&out.Max, in.Max)
+	out.Include, out.Exclude, out.Filter = in.Include, in.Exclude, in.Filter
+	if in.ConflictPolicy != "" {
+		out.Conflicts = string(in.ConflictPolicy)
+	}
+	for _, o := range in.Overrides {
+		override := serverconfig.Override{Name: o.Name, Rename: o.Rename, Title: o.Title, Description: o.Description, Metadata: o.Metadata}
+		if o.Annotations != nil {
+			// Booleans and a text: it cannot fail.
+			override.Annotations, _ = json.Marshal(o.Annotations)
+		}
+		out.Overrides = append(out.Overrides, override)
+	}
+	return out
+}

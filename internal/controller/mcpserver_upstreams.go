@@ -1,0 +1,344 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/mcpprobe"
+	"github.com/espalier-dev/espalier/internal/podreport"
+	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+)
+
+// stateUnresolved is of an upstream that the pods were not told of.
+const stateUnresolved = "Unresolved"
+
+// addUpstreams resolves spec.upstreams and puts them into the catalog.
+func (r *MCPServerReconciler) addUpstreams(ctx context.Context, s *serverScope) error {
+	if len(s.server.Spec.Upstreams) == 0 && s.server.Spec.Stdio == nil {
+		return nil
+	}
+	servers := map[string]*mcpv1.MCPServer{}
+	if slices.ContainsFunc(s.server.Spec.Upstreams, func(u mcpv1.Upstream) bool { return u.ServerRef != nil }) {
+		var list mcpv1.MCPServerList
+		if err := r.Client.List(ctx, &list, client.InNamespace(s.key.Namespace)); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if server := &list.Items[i]; server.DeletionTimestamp == nil {
+				servers[server.Name] = server
+			}
+		}
+	}
+	s.resolveUpstreams(func(name string) *mcpv1.MCPServer { return servers[name] })
+	return nil
+}
+
+func (s *serverScope) resolveUpstreams(lookup func(string) *mcpv1.MCPServer) {
+	s.upstreams = catalog.ResolveUpstreams(s.server, lookup, resources.URL)
+	s.catalog.AddUpstreams(s.server, s.upstreams)
+}
+
+// upstreamChanged lets pass what those that stand in front of a server need to
+// know of it.
+var upstreamChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*mcpv1.MCPServer)
+		after, also := e.ObjectNew.(*mcpv1.MCPServer)
+		return ok && also && (before.Generation != after.Generation || catalog.WantsCredential(before) != catalog.WantsCredential(after))
+	},
+}
+
+// serversInFrontOf gives the servers that the one given may be an upstream of,
+// at whatever remove: a circle may close anywhere.
+func (r *MCPServerReconciler) serversInFrontOf(ctx context.Context, obj client.Object) []reconcile.Request {
+	var list mcpv1.MCPServerList
+	if err := r.Client.List(ctx, &list, client.InNamespace(obj.GetNamespace())); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the servers that a server may be an upstream of")
+		return nil
+	}
+	fronts := map[string][]string{}
+	for i := range list.Items {
+		for _, u := range list.Items[i].Spec.Upstreams {
+			if u.ServerRef != nil {
+				fronts[u.ServerRef.Name] = append(fronts[u.ServerRef.Name], list.Items[i].Name)
+			}
+		}
+	}
+	var out []reconcile.Request
+	seen := map[string]bool{obj.GetName(): true}
+	for next := []string{obj.GetName()}; len(next) > 0; next = next[1:] {
+		for _, name := range fronts[next[0]] {
+			if !seen[name] {
+				seen[name] = true
+				next = append(next, name)
+				out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}})
+			}
+		}
+	}
+	return out
+}
+
+// upstreamsVerdict says how the upstreams fare in the eyes of the replicas
+// that take traffic.
+func upstreamsVerdict(s *serverScope, e *evaluation) ([]mcpv1.ObservedUpstream, verdict) {
+	switch {
+	case len(s.upstreams) == 0:
+		return nil, yes(mcpv1.ReasonNotApplicable, "The server names no upstreams.")
+	case e.zero:
+		return nil, zeroVerdict(s, unknown)
+	}
+	out := make([]mcpv1.ObservedUpstream, 0, len(s.upstreams))
+	var bad []string
+	reason, pending := mcpv1.ReasonUpstreamsUnavailable, 0
+	for _, u := range s.upstreams {
+		observed, known := s.observedUpstream(u)
+		out = append(out, observed)
+		switch {
+		case !known || observed.State == string(podreport.UpstreamPending):
+			pending++
+		case observed.State != string(podreport.UpstreamReady):
+			switch {
+			case len(bad) > 0:
+			case !u.Verdict.Accepted:
+				reason = u.Verdict.Reason
+			case u.Name == serverconfig.StdioUpstream:
+				reason = mcpv1.ReasonChildExited
+			}
+			bad = append(bad, fmt.Sprintf("%s (%s)", u.Name, observed.Reason))
+		}
+	}
+	switch {
+	case len(bad) > 0:
+		return out, no(reason, s.upstreamsMessage(bad))
+	case pending > 0:
+		return out, unknown(mcpv1.ReasonPending, "No replica has reported on all upstreams yet.")
+	}
+	return out, yes(mcpv1.ReasonUpstreamsReady, "All upstreams answer."+s.oddities())
+}
+
+// observedUpstream is the worst that a replica says of u. While none says
+// anything what was known is held.
+func (s *serverScope) observedUpstream(u catalog.Upstream) (_ mcpv1.ObservedUpstream, known bool) {
+	out := mcpv1.ObservedUpstream{Name: u.Name}
+	if !u.Verdict.Accepted {
+		out.State, out.Reason = stateUnresolved, u.Verdict.Reason
+		return out, true
+	}
+	for _, pod := range s.pods {
+		obs := s.observed(pod)
+		if !takesTraffic(pod) || obs == nil || obs.Pod == nil {
+			continue
+		}
+		at := slices.IndexFunc(obs.Pod.Upstreams, func(p podreport.Upstream) bool { return p.Name == u.Name })
+		if at < 0 {
+			continue
+		}
+		p := obs.Pod.Upstreams[at]
+		if out.State == "" || badness(p.State) > badness(podreport.UpstreamState(out.State)) {
+			out.State, out.Reason, out.Protocol = string(p.State), p.Reason, p.Protocol
+			out.Tools = ptr.To(int32(p.Tools)) //nolint:gosec // The probe bounds it.
+		}
+	}
+	if out.State != "" {
+		return out, true
+	}
+	for _, before := range s.server.Status.Upstreams {
+		if before.Name == u.Name && before.State != stateUnresolved {
+			return before, true
+		}
+	}
+	out.State = string(podreport.UpstreamPending)
+	return out, false
+}
+
+func badness(state podreport.UpstreamState) int {
+	switch state {
+	case podreport.UpstreamReady:
+		return 0
+	case podreport.UpstreamPending:
+		return 1
+	}
+	return 2
+}
+
+// childDown: the child of a server of type Stdio does not answer in some pod
+// that takes traffic.
+func childDown(s *serverScope, e *evaluation) bool {
+	return s.server.Spec.Stdio != nil && len(e.upstreams) > 0 && e.upstreams[0].State == string(podreport.UpstreamUnavailable)
+}
+
+// childMessage says how a child that does not answer ended; empty while it does.
+func (s *serverScope) childMessage() string {
+	if s.server.Spec.Stdio == nil {
+		return ""
+	}
+	program := mcpprobe.EscapeName(path.Base(s.server.Spec.Stdio.Command[0]))
+	for _, pod := range s.pods {
+		obs := s.observed(pod)
+		if !takesTraffic(pod) || obs == nil || obs.Pod == nil {
+			continue
+		}
+		for _, u := range obs.Pod.Upstreams {
+			if u.Name != serverconfig.StdioUpstream || u.State != podreport.UpstreamUnavailable {
+				continue
+			}
+			return fmt.Sprintf("%s %s. Read: kubectl logs deploy/%s -n %s. Check spec.stdio.command and args.",
+				program, howChildEnded(u), resources.Name(s.server), s.server.Namespace)
+		}
+	}
+	return ""
+}
+
+func howChildEnded(u podreport.Upstream) string {
+	switch c := u.Child; {
+	case u.Reason == "StartFailed":
+		return "cannot be started"
+	case c != nil && c.Signal != "":
+		return "was ended by signal " + c.Signal
+	case c != nil && c.State == podreport.ChildExited:
+		return fmt.Sprintf("ends with status %d before it answers", c.ExitCode)
+	}
+	return fmt.Sprintf("runs and does not answer (%s)", u.Reason)
+}
+
+// maxNamed is how many entries a message names.
+const maxNamed = 8
+
+func (s *serverScope) upstreamsMessage(bad []string) string {
+	more := ""
+	n := len(bad)
+	if n > maxNamed {
+		more = fmt.Sprintf(" and %d more", n-maxNamed)
+		bad = bad[:maxNamed]
+	}
+	if child := s.childMessage(); child != "" {
+		return child
+	}
+	message := fmt.Sprintf("%d of %d upstreams cannot be used: %s%s.", n, len(s.upstreams), strings.Join(bad, ", "), more)
+	for _, u := range s.upstreams {
+		if !u.Verdict.Accepted {
+			return message + fmt.Sprintf(" %s: %s", u.Name, u.Verdict.Message)
+		}
+	}
+	return message + fmt.Sprintf(" Their tools are withdrawn after a minute and come back by themselves. Read: kubectl logs -l %s=%s -n %s.", mcpv1.LabelServer, s.server.Name, s.server.Namespace)
+}
+
+// oddities tells of tools that are served although something is odd, or that
+// are not served.
+func (s *serverScope) oddities() string {
+	var out strings.Builder
+	if s.server.Spec.Stdio != nil && resources.Replicas(s.server) > 1 {
+		out.WriteString(" StateNotShared: each replica runs a child of its own, and what one remembers another does not know.")
+	}
+	report := s.anyReport()
+	if report == nil {
+		return out.String()
+	}
+	tell := func(entries []podreport.NotServed, reason, text string) {
+		first, n := "", 0
+		for _, entry := range entries {
+			if entry.Reason == reason {
+				if n == 0 {
+					first = entry.Name
+				}
+				n++
+			}
+		}
+		if n > 0 {
+			fmt.Fprintf(&out, " %s (%s): %d tools, %s first.", text, reason, n, first)
+		}
+	}
+	tell(report.Flagged, podreport.ReasonSchemaNotChecked, "Schemas are passed on and not applied here")
+	tell(report.Flagged, podreport.ReasonLongName, "Some clients refuse names over 64 characters")
+	tell(report.NotServed, podreport.ReasonOverMax, "Left out by spec.tools.max")
+	tell(report.NotServed, podreport.ReasonConflict, "Left out for another tool of the name")
+	tell(report.NotServed, podreport.ReasonInvalidName, "Left out for a name that clients refuse")
+	tell(report.NotServed, podreport.ReasonTasksUnsupported, "Left out as they run as tasks only")
+	tell(report.NotServed, podreport.ReasonFilterFailed, "Left out as spec.tools.filter cannot be evaluated")
+	return out.String()
+}
+
+// anyReport is the report of the first replica that takes traffic and gave one.
+func (s *serverScope) anyReport() *podreport.Report {
+	for _, pod := range s.pods {
+		if obs := s.observed(pod); takesTraffic(pod) && obs != nil && obs.Pod != nil {
+			return obs.Pod
+		}
+	}
+	return nil
+}
+
+// setUpstreams tells the upstreams and what spec.tools.max leaves out.
+func setUpstreams(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
+	status.Upstreams = e.upstreams
+	if len(s.upstreams) == 0 || e.zero {
+		status.ToolsCut = nil
+		return
+	}
+	report := s.anyReport()
+	if report == nil {
+		return // Held.
+	}
+	status.ToolsCut = nil
+	for _, n := range report.NotServed {
+		if n.Reason == podreport.ReasonOverMax && len(status.ToolsCut) < mcpv1.MaxStatusToolsCut {
+			status.ToolsCut = append(status.ToolsCut, n.Name)
+		}
+	}
+}
+
+// upstreamsGone: nothing is served any more, since upstreams are away.
+func upstreamsGone(s *serverScope, e *evaluation) bool {
+	if len(s.upstreams) == 0 || e.upstreamsReady.status != metav1.ConditionFalse || len(s.catalog.Served) > 0 {
+		return false
+	}
+	tools := s.server.Status.ToolCount
+	if e.representative != nil {
+		tools = count(e.representative.Tools.Count())
+	}
+	return tools != nil && *tools == 0
+}
+
+// upstreamSource is where a tool that no MCPTool declares comes from; empty
+// when several upstreams may have brought it.
+func upstreamSource(s *serverScope, name string) string {
+	if policy := s.server.Spec.Tools; policy != nil {
+		for _, o := range policy.Overrides {
+			if o.Rename == name {
+				name = o.Name
+				break
+			}
+		}
+	}
+	found := ""
+	if s.server.Spec.Stdio != nil {
+		found = "upstream/" + serverconfig.StdioUpstream
+	}
+	for _, u := range s.server.Spec.Upstreams {
+		if strings.HasPrefix(name, u.Prefix) {
+			if found != "" {
+				return ""
+			}
+			found = "upstream/" + u.Name
+		}
+	}
+	return found
+}

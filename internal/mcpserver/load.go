@@ -1,0 +1,83 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpserver
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
+)
+
+// loader is what is loaded: the declared catalog, and that its upstreams said
+// something new since.
+type loader struct {
+	// changed holds a value when the tools of upstreams may have changed.
+	changed chan struct{}
+
+	mu     sync.Mutex // one load at a time
+	config *serverconfig.Config
+	digest string
+}
+
+// wake asks for one more pass. It never blocks.
+func (l *loader) wake() {
+	select {
+	case l.changed <- struct{}{}:
+	default: // One is due already.
+	}
+}
+
+// load puts a new catalog in place.
+func (s *Server) load(ctx context.Context, config *serverconfig.Config, digest string) {
+	s.loader.mu.Lock()
+	defer s.loader.mu.Unlock()
+	s.loader.config, s.loader.digest = config, digest
+	s.upstreams.Configure(config)
+	s.credentials.Keep(files(config))
+	s.put(ctx, "Catalog loaded")
+}
+
+// recompose puts the tools of upstreams in place whenever they change. Changes
+// during a pass give exactly one more.
+func (s *Server) recompose(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.loader.changed:
+		}
+		s.loader.mu.Lock()
+		if s.loader.config != nil {
+			s.put(ctx, "Tools of upstreams changed")
+		}
+		s.loader.mu.Unlock()
+	}
+}
+
+// put makes a snapshot of the catalog and the upstreams' tools and swaps it in.
+func (s *Server) put(ctx context.Context, what string) {
+	started := time.Now()
+	previous := s.registry.Snapshot()
+	composed := upstream.Compose(s.loader.config, s.upstreams.Listings())
+	factories := registry.Factories{Tool: s.factory.Make, Resource: s.factory.MakeResource, Prompt: s.factory.MakePrompt}
+	next := registry.Build(composed.Config, s.loader.digest, factories, previous)
+	next.NotServed = append(next.NotServed, composed.NotServed...)
+	for _, name := range slices.Sorted(maps.Keys(next.Rejected)) {
+		s.log.Warn("Entry is not served", "entry", name, "why", next.Rejected[name])
+	}
+	changes, stuck := s.registry.Swap(ctx, next)
+	if changes.Lists() {
+		s.metrics.ListChanged.Inc()
+	}
+	s.metrics.Catalog(s.loader.digest, len(next.Tools()), len(next.NotServed), time.Now())
+	s.log.Info(what, "digest", s.loader.digest, "tools", len(next.Tools()), "resources", len(next.Resources()),
+		"templates", len(next.Templates()), "prompts", len(next.Prompts()), "notServed", len(next.NotServed),
+		"listChanged", changes.Lists(), "stuckCalls", stuck, "took", time.Since(started).String())
+}

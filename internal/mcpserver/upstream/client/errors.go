@@ -1,0 +1,135 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/process"
+)
+
+// Reason says in a word why an upstream gave no answer. It may stand in a
+// report and a status: it holds nothing of the peer's words.
+type Reason string
+
+// Reasons of an Error.
+const (
+	CredentialMissing   Reason = "CredentialMissing"
+	DNSFailed           Reason = "DNSFailed"
+	ConnectionRefused   Reason = "ConnectionRefused"
+	ConnectionLost      Reason = "ConnectionLost"
+	TLSFailed           Reason = "TLSFailed"
+	Timeout             Reason = "Timeout"
+	AuthRequired        Reason = "UpstreamAuthRequired"
+	AuthRejected        Reason = "AuthRejected"
+	SessionLost         Reason = "SessionLost"
+	Redirected          Reason = "Redirected"
+	UnexpectedStatus    Reason = "UnexpectedStatus"
+	NotMCP              Reason = "NotMCP"
+	TooLarge            Reason = "ResponseTooLarge"
+	UnsupportedProtocol Reason = "UnsupportedProtocol"
+	HandshakeRejected   Reason = "HandshakeRejected"
+	ListFailed          Reason = "ListFailed"
+	ChildExited         Reason = "ChildExited"
+	StartFailed         Reason = "StartFailed"
+	Failed              Reason = "Failed"
+)
+
+// Error is a failure of the way to an upstream, or of the upstream to keep to
+// the protocol.
+type Error struct {
+	Reason Reason
+	// Status of HTTP, 0 when there was none.
+	Status int
+	// Child is how it ended, with ChildExited.
+	Child *process.State
+	// Cause is for the log only; it may name addresses.
+	Cause error
+}
+
+func (e *Error) Error() string {
+	text := string(e.Reason)
+	if e.Status != 0 {
+		text += " (HTTP " + strconv.Itoa(e.Status) + ")"
+	}
+	return text
+}
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// RPCError is a JSON-RPC error that the upstream answered with.
+type RPCError struct {
+	Code    int
+	Message string
+	// Data is a raw value, nil for none.
+	Data []byte
+	// Status of HTTP, 0 when there was none.
+	Status int
+}
+
+func (e *RPCError) Error() string { return fmt.Sprintf("JSON-RPC error %d", e.Code) }
+
+// ReasonOf gives the word for err.
+func ReasonOf(err error) Reason {
+	var known *Error
+	var rpc *RPCError
+	switch {
+	case errors.As(err, &known):
+		return known.Reason
+	case errors.As(err, &rpc):
+		return HandshakeRejected
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return Timeout
+	}
+	return Failed
+}
+
+// dialFailure: the request has not reached the upstream.
+func dialFailure(err error) bool {
+	switch ReasonOf(err) {
+	case DNSFailed, ConnectionRefused, TLSFailed, CredentialMissing:
+		return true
+	}
+	return false
+}
+
+// networkError puts an error of net/http into a word.
+func networkError(err error) error {
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return &Error{Reason: networkReason(err), Cause: err}
+}
+
+func networkReason(err error) Reason {
+	var (
+		name    *net.DNSError
+		unknown x509.UnknownAuthorityError
+		host    x509.HostnameError
+		invalid x509.CertificateInvalidError
+		verify  *tls.CertificateVerificationError
+		record  tls.RecordHeaderError
+		alert   tls.AlertError
+		timeout net.Error
+	)
+	switch {
+	case errors.As(err, &name):
+		return DNSFailed
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return ConnectionRefused
+	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &verify), errors.As(err, &record), errors.As(err, &alert):
+		return TLSFailed
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return Timeout
+	}
+	return ConnectionLost
+}

@@ -1,0 +1,155 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
+)
+
+// errCredential: the credential that the session was opened with is not the
+// one that is mounted now.
+var errCredential = errors.New("the credential changed")
+
+// watch looks after a session until it is lost: health, changes of the list,
+// and the credential it was opened with.
+func (s *source) watch(ctx context.Context, l *lease) error {
+	ctx, cancel := context.WithCancel(ctx)
+	listening := make(chan struct{})
+	defer func() {
+		cancel()
+		<-listening
+	}()
+	live := make(chan bool, 1)
+	go func() {
+		defer close(listening)
+		s.listen(ctx, l, live)
+	}()
+	health := time.NewTicker(s.m.timing.Health)
+	defer health.Stop()
+	credential := time.NewTicker(s.m.timing.Credential)
+	defer credential.Stop()
+	refresh := time.NewTimer(s.nextRefresh(false))
+	defer refresh.Stop()
+	told := false
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.Done():
+			err = l.Lost()
+			s.diedOf(err)
+		case <-credential.C:
+			if s.m.fingerprint(&s.config) != l.credential {
+				return errCredential
+			}
+			continue
+		case told = <-live:
+			if !told {
+				continue
+			}
+			// What changed before the stream stood was not told.
+			err = s.reload(ctx, l)
+		case <-s.poke:
+			if err = s.check(ctx, l); l.dead.Load() {
+				err = &client.Error{Reason: client.SessionLost}
+			}
+		case <-health.C:
+			err = s.check(ctx, l)
+		case <-l.Changed():
+			err = s.reload(ctx, l)
+			refresh.Reset(s.nextRefresh(told))
+		case <-refresh.C:
+			err = s.reload(ctx, l)
+			refresh.Reset(s.nextRefresh(told))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// nextRefresh says when the list is to be read again although nothing was
+// told: when its ttl is over, and seldom while changes are told.
+func (s *source) nextRefresh(told bool) time.Duration {
+	if told {
+		return s.m.timing.Seldom
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listing != nil && s.listing.TTL != nil {
+		return min(max(*s.listing.TTL, s.m.timing.Refresh/6), s.m.timing.Seldom)
+	}
+	return s.m.timing.Refresh
+}
+
+func (s *source) check(ctx context.Context, l *lease) error {
+	ctx, cancel := context.WithTimeout(ctx, s.m.timing.Handshake)
+	defer cancel()
+	return l.Check(ctx)
+}
+
+func (s *source) reload(ctx context.Context, l *lease) error {
+	ctx, cancel := context.WithTimeout(ctx, s.m.timing.Handshake)
+	defer cancel()
+	listing, err := s.list(ctx, l)
+	if err != nil {
+		return err
+	}
+	s.take(listing)
+	return nil
+}
+
+// listen keeps the stream on which a server tells of changes, where it says
+// that it does; live is told when it stands and when it does not.
+func (s *source) listen(ctx context.Context, l *lease, live chan<- bool) {
+	if !l.ListChanged() {
+		return
+	}
+	tell := func(v bool) {
+		select {
+		case live <- v:
+		case <-ctx.Done():
+		}
+	}
+	backoff := s.m.timing.Backoff
+	for ctx.Err() == nil {
+		began := time.Now()
+		offered, _ := l.Listen(ctx, func() { tell(true) })
+		tell(false)
+		if !offered {
+			return
+		}
+		if time.Since(began) > s.m.timing.Seldom/10 {
+			backoff = s.m.timing.Backoff
+		}
+		s.pause(ctx, backoff)
+		backoff = min(2*backoff, s.m.timing.MaxBackoff)
+	}
+}
+
+// equal compares what lists say and for how long.
+func (l *Listing) equal(o *Listing) bool {
+	if len(l.Tools) != len(o.Tools) || l.ListChanged != o.ListChanged || l.Private != o.Private || !sameTTL(l.List, o.List) {
+		return false
+	}
+	for i := range l.Tools {
+		if l.Tools[i].Name != o.Tools[i].Name || !bytes.Equal(l.Tools[i].Definition, o.Tools[i].Definition) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameTTL(a, b *client.List) bool {
+	if a.TTL == nil || b.TTL == nil {
+		return a.TTL == b.TTL
+	}
+	return *a.TTL == *b.TTL
+}

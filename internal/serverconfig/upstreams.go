@@ -1,0 +1,106 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package serverconfig
+
+import "encoding/json"
+
+// FeatureUpstreams is required by a catalog that names upstreams.
+const FeatureUpstreams = "upstreams"
+
+// FeatureStdio is required by a catalog with a child process.
+const FeatureStdio = "stdio"
+
+// StdioUpstream is the name of the upstream that a server of type Stdio wraps.
+// No upstream of a spec can have it.
+const StdioUpstream = "Stdio"
+
+// Protocol says which era an upstream is spoken to in.
+type Protocol string
+
+// Eras of an upstream.
+const (
+	ProtocolAuto   Protocol = "Auto"
+	ProtocolModern Protocol = "Modern"
+	ProtocolLegacy Protocol = "Legacy"
+)
+
+// Upstream is another MCP server whose tools are served here.
+type Upstream struct {
+	// Name is unique in its catalog.
+	Name string `json:"name"`
+	// Connection to its MCP endpoint. Headers have no expressions: the
+	// connection is shared by all callers.
+	Connection
+	// Stdio, if set, is a child process in place of the connection.
+	Stdio    *Stdio   `json:"stdio,omitempty"`
+	Protocol Protocol `json:"protocol,omitempty"`
+	// Include and Exclude are globs of the upstream's own names.
+	Include []string `json:"include,omitempty"`
+	Exclude []string `json:"exclude,omitempty"`
+	// Prefix goes before each name.
+	Prefix string `json:"prefix,omitempty"`
+	// Metadata of each of its tools; it never reaches the wire.
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// Stdio is a child process that speaks over stdin and stdout.
+type Stdio struct {
+	// Command and its arguments. There is no shell.
+	Command    []string `json:"command"`
+	WorkingDir string   `json:"workingDir,omitempty"`
+	// Env names variables of the pod that the child gets beside the safe ones.
+	Env []string `json:"env,omitempty"`
+	// StartupTimeoutSeconds bounds the first handshake, HandshakeTimeoutSeconds
+	// later ones.
+	StartupTimeoutSeconds   int32 `json:"startupTimeoutSeconds"`
+	HandshakeTimeoutSeconds int32 `json:"handshakeTimeoutSeconds"`
+	MaxMessageBytes         int64 `json:"maxMessageBytes"`
+	MaxStderrBytes          int32 `json:"maxStderrBytes"`
+}
+
+// ToolsPolicy is what is done with tools of upstreams. Declared tools went
+// through it before they came into the catalog.
+type ToolsPolicy struct {
+	// Max tools of upstreams are served, in the order of Config.Upstreams and
+	// then of the upstream.
+	Max int32 `json:"max"`
+	// Overrides by the name with its prefix.
+	Overrides []Override `json:"overrides,omitempty"`
+	// Include, Exclude (globs) and Filter (CEL over tool) are of final names.
+	Include []string `json:"include,omitempty"`
+	Exclude []string `json:"exclude,omitempty"`
+	Filter  string   `json:"filter,omitempty"`
+	// Conflicts between tools of upstreams: "Oldest" (the first upstream
+	// wins), "Newest" (the last) or "HideAll". Declared tools always win.
+	Conflicts string `json:"conflicts,omitempty"`
+	// Reserved names are not served: declared tools that hide one another
+	// have them.
+	Reserved []string `json:"reserved,omitempty"`
+}
+
+// Override changes one tool of an upstream. Empty fields change nothing.
+type Override struct {
+	// Name with the upstream's prefix.
+	Name        string            `json:"name"`
+	Rename      string            `json:"rename,omitempty"`
+	Title       string            `json:"title,omitempty"`
+	Description string            `json:"description,omitempty"`
+	Annotations json.RawMessage   `json:"annotations,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+}
+
+// UpstreamTool is the handler that calls one tool of an upstream.
+type UpstreamTool struct {
+	// Upstream by its name in Config.Upstreams.
+	Upstream string `json:"upstream"`
+	// Tool by the upstream's own name.
+	Tool string `json:"tool"`
+}
+
+// CacheScope says who may keep lists.
+type CacheScope string
+
+// CachePrivate is for lists of which something came from an upstream that
+// says so. Empty is public.
+const CachePrivate CacheScope = "private"
