@@ -149,6 +149,7 @@ const (
 	CodeTooManyRequests = -31002 // HTTP 429
 	CodeTooLarge        = -31003 // HTTP 413
 	CodeUnavailable     = -31004 // HTTP 503: no catalog yet, or draining
+	CodeUnauthorized    = -31005 // HTTP 401
 )
 
 // MaxToolName is the longest name that the specification recommends, in bytes.

@@ -26,10 +26,10 @@ func (e *Engine) complete(ctx context.Context, r *Request) Reply {
 	if err != nil || !named || !valued {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "argument must be an object with the strings name and value"})
 	}
-	if entry := r.completedBy(); entry != nil {
+	if entry := r.completedBy(ctx); entry != nil {
 		return e.completeForeign(ctx, r, entry)
 	}
-	declared, invalid := r.completions(name)
+	declared, invalid := r.completions(ctx, name)
 	if invalid != nil {
 		return r.fail(OK, invalid)
 	}
@@ -61,7 +61,7 @@ func (e *Engine) complete(ctx context.Context, r *Request) Reply {
 }
 
 // completions are what is declared for an argument of what ref names.
-func (r *Request) completions(name string) ([]string, *wire.Error) {
+func (r *Request) completions(ctx context.Context, name string) ([]string, *wire.Error) {
 	invalid := func(text string) *wire.Error { return &wire.Error{Code: mcp.CodeInvalidParams, Message: text} }
 	ref, err := wire.DecodeObject(r.Message.Params.Get("ref"))
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *Request) completions(name string) ([]string, *wire.Error) {
 	switch kind, _ := ref.Text("type"); kind {
 	case "ref/prompt":
 		of, _ := ref.Text("name")
-		prompt := r.Snapshot.Prompt(of)
+		prompt := r.prompt(ctx, of)
 		if prompt == nil {
 			return nil, invalid("unknown prompt: " + clip(of))
 		}
@@ -80,7 +80,7 @@ func (r *Request) completions(name string) ([]string, *wire.Error) {
 		return prompt.Completions[name], nil
 	case "ref/resource":
 		uri, _ := ref.Text("uri")
-		template := r.Snapshot.Template(uri)
+		template := r.template(ctx, uri)
 		if template == nil {
 			return nil, invalid("unknown resource template: " + clip(uri))
 		}
@@ -93,7 +93,7 @@ func (r *Request) completions(name string) ([]string, *wire.Error) {
 }
 
 // completedBy gives the entry that ref names, when an upstream completes it.
-func (r *Request) completedBy() *registry.Entry {
+func (r *Request) completedBy(ctx context.Context) *registry.Entry {
 	ref, err := wire.DecodeObject(r.Message.Params.Get("ref"))
 	if err != nil {
 		return nil
@@ -101,12 +101,12 @@ func (r *Request) completedBy() *registry.Entry {
 	switch kind, _ := ref.Text("type"); kind {
 	case "ref/prompt":
 		name, _ := ref.Text("name")
-		if p := r.Snapshot.Prompt(name); p != nil && p.Foreign {
+		if p := r.prompt(ctx, name); p != nil && p.Foreign {
 			return &p.Entry
 		}
 	case "ref/resource":
 		uri, _ := ref.Text("uri")
-		if t := r.Snapshot.Template(uri); t != nil && t.Foreign {
+		if t := r.template(ctx, uri); t != nil && t.Foreign {
 			return &t.Entry
 		}
 	}

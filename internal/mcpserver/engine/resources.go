@@ -21,13 +21,13 @@ func (e *Engine) readResource(ctx context.Context, r *Request) Reply {
 	if !ok {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "uri must be a string"})
 	}
-	resource, variables := r.Snapshot.Resource(uri, nil)
+	resource, variables := r.resource(ctx, uri)
 	if resource == nil {
 		return e.unknownResource(r, uri)
 	}
 	c := resourceCall(uri, variables)
 	progress := passOn(r, c)
-	sources := sourcesOf(r.Snapshot, resource, uri, nil)
+	sources := r.sources(ctx, resource, uri)
 	result, failure := e.run(ctx, r, &resource.Entry, c, func(ctx context.Context, c *call.Call) (*call.Result, error) {
 		return readFirst(ctx, c, sources)
 	})
@@ -47,15 +47,6 @@ func (e *Engine) readResource(ctx context.Context, r *Request) Reply {
 	out = appendExtra(out, result)
 	out = appendCallMeta(out, r, nil, result.Meta)
 	return progress.finish(Reply{Body: append(out, "}}"...)})
-}
-
-// sourcesOf gives what is asked for uri, one after the other, when resource
-// serves it: of a listed or declared one nothing else.
-func sourcesOf(snapshot *registry.Snapshot, resource *registry.Resource, uri string, visible func(*registry.Resource) bool) []*registry.Resource {
-	if !resource.Foreign || resource.Name == uri {
-		return []*registry.Resource{resource}
-	}
-	return snapshot.Readers(uri, visible)
 }
 
 // readFirst gives the answer of the first source that knows the resource.
@@ -119,11 +110,14 @@ func (e *Engine) unknownResource(r *Request, uri string) Reply {
 // refuse answers with an error where the method has no result that tells of
 // one.
 func (r *Request) refuse(failure *call.Error) Reply {
+	if failure.RPC != nil {
+		return r.declared(failure.RPC)
+	}
 	status, code := OK, mcp.CodeInternalError
 	switch failure.Reason {
 	case call.InvalidArguments, call.NotFound:
 		code = mcp.CodeInvalidParams
-	case call.RateLimited, call.ConcurrencyLimit:
+	case call.RateLimited, call.ConcurrencyLimit, call.BudgetExceeded:
 		status, code = TooManyRequests, mcp.CodeTooManyRequests
 	case call.ResultTooLarge:
 		code = mcp.CodeTooLarge

@@ -4,9 +4,11 @@
 package registry
 
 import (
+	"net/url"
 	"reflect"
 	"slices"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/access"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 	"github.com/espalier-dev/espalier/internal/uritemplate"
@@ -28,7 +30,9 @@ type Resource struct {
 
 	config  serverconfig.Resource
 	version string
-	// hidden URIs and templates, of a reader.
+	// reads whatever URI it is asked for; hidden are those URIs and templates
+	// that it does not.
+	reads           bool
 	hidden          map[string]bool
 	hiddenTemplates []*uritemplate.Template
 	// live tells versions of what the handler reads apart; nil when that
@@ -68,7 +72,7 @@ func declareResource(config serverconfig.Resource, key string, factory ResourceF
 
 func buildResource(config serverconfig.Resource, key string, factory ResourceFactory) (*Resource, *buildError) {
 	r := &Resource{
-		Entry: Entry{Name: config.URI, Metadata: config.Metadata}, config: config, version: digestOf(config),
+		Entry: Entry{Name: config.URI, Metadata: config.Metadata, kind: access.Resource, source: config.Source}, config: config, version: digestOf(config),
 		TTL: int64(config.CacheSeconds) * 1000, Completions: completions(config.Variables), Foreign: config.Upstream != nil,
 	}
 	if _, err := r.decode(config.Definition, key); err != nil {
@@ -176,6 +180,8 @@ func reader(config serverconfig.UpstreamResource, factory ResourceFactory) (*Res
 	r := &Resource{Foreign: true, hidden: map[string]bool{}}
 	r.config = serverconfig.Resource{Source: serverconfig.SourceOf(config.Upstream), Upstream: &config}
 	r.Name, r.group = r.config.Source, newGroup()
+	r.kind, r.source, r.reads = access.Resource, r.config.Source, true
+	r.vars = describe([]byte("{}"), nil, r.source)
 	r.version = r.Name
 	for _, hidden := range config.Hidden {
 		r.hidden[hidden] = true
@@ -188,13 +194,35 @@ func reader(config serverconfig.UpstreamResource, factory ResourceFactory) (*Res
 	return r, err
 }
 
+// ReadEntry is the resource as access rules see it when uri is read: a rule is
+// about what a template makes, whether it names the template or the URI. URIs
+// that are written with other escapes are the same to a template.
+func (r *Resource) ReadEntry(uri string) access.Entry {
+	e := r.AccessEntry()
+	switch {
+	case r.reads:
+		e.Name = uri
+	case r.Template == nil:
+		return e
+	default:
+		e.Also = []string{uri}
+	}
+	if meant, err := url.PathUnescape(uri); err == nil && meant != uri {
+		e.Also = append(e.Also, meant)
+	}
+	return e
+}
+
 // HasResource reports whether there is a resource or template of that name.
 func (s *Snapshot) HasResource(name string) bool {
 	return s.resources.get(name) != nil || s.templates.get(name) != nil
 }
 
-// Template gives a template by its text, nil when there is none.
-func (s *Snapshot) Template(template string) *Resource { return s.templates.get(template) }
+// Template gives a template by its text, nil when there is none that the
+// caller may see.
+func (s *Snapshot) Template(template string, visible func(*Resource) bool) *Resource {
+	return s.templates.pick(template, visible)
+}
 
 // Resources gives all resources in the order of lists. It must not be changed.
 func (s *Snapshot) Resources() []*Resource { return s.resources.sorted }

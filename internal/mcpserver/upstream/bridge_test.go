@@ -19,10 +19,10 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/espalier-dev/espalier/internal/expression"
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/credentials"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -211,7 +211,7 @@ func answering(_ context.Context, method string, params json.RawMessage) (json.R
 func toolCall(who string, client *caller) *call.Call {
 	return &call.Call{
 		Kind: call.Tool, Tool: "ask", RawArgs: []byte(`{"who":"` + who + `"}`), Args: map[string]any{"who": who},
-		Client: client, Principal: expression.Anonymous().Var(), MaxBytes: 1 << 20,
+		Client: client, Caller: principal.Nobody(), MaxBytes: 1 << 20,
 	}
 }
 

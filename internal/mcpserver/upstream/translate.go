@@ -43,7 +43,7 @@ func translated(c *call.Call, upstream string, err error) (*call.Result, *call.E
 // asItStands passes an error of the protocol on.
 func asItStands(rpc *client.RPCError) *call.Error {
 	failure := call.Fail(call.UpstreamError, "%s", wordsOf(rpc))
-	failure.Protocol = &wire.Error{Code: rpc.Code, Message: failure.Message, Data: rpc.Data}
+	failure.RPC = &call.RPCError{Code: rpc.Code, Message: failure.Message, Data: rpc.Data}
 	return failure
 }
 
@@ -53,7 +53,7 @@ func asItStands(rpc *client.RPCError) *call.Error {
 func visits(c *call.Call, rpc *client.RPCError) (*call.Result, *call.Error) {
 	if !takesURLs(c.Client.Capabilities()) {
 		failure := call.Fail(call.CannotAsk, "this needs a client that can open a URL")
-		failure.Protocol = &wire.Error{
+		failure.RPC = &call.RPCError{
 			Code: mcp.CodeMissingRequiredClientCapability, Message: failure.Message,
 			Data: json.RawMessage(`{"requiredCapabilities":{"elicitation":{"url":{}}}}`),
 		}

@@ -7,11 +7,9 @@ import (
 	"encoding/json"
 	"slices"
 
-	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/common/types/traits"
-
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -155,11 +153,5 @@ func owner(c *call.Call) (key string, verified bool) {
 
 // principalOf tells who calls; verified is false for the anonymous.
 func principalOf(c *call.Call) (key string, verified bool) {
-	value, ok := c.Principal.(traits.Indexer)
-	if !ok {
-		return "", false
-	}
-	kind, _ := value.Get(types.String("kind")).Value().(string)
-	subject, _ := value.Get(types.String("subject")).Value().(string)
-	return "principal/" + kind + "/" + subject, kind != "" && kind != "Anonymous"
+	return "principal/" + c.Caller.Key(), c.Caller.Kind != principal.Anonymous
 }
