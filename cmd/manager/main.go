@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 
+	"k8s.io/client-go/discovery"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/espalier-dev/espalier/internal/clusterkeys"
 	"github.com/espalier-dev/espalier/internal/controller"
 	"github.com/espalier-dev/espalier/internal/keys"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
@@ -118,6 +120,10 @@ func wire(ctx context.Context, mgr ctrl.Manager, f *flags) (*controller.MCPServe
 		Probe: probeClient.Probe, Drain: probeClient.Close,
 		Workers: f.probeWorkers, Rate: f.probeRate, Registerer: metrics.Registry,
 	})
+	published, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, none, err
+	}
 	refs := references.New(mgr.GetAPIReader(), own.Digest, clock.RealClock{})
 	for _, runnable := range []interface {
 		Start(context.Context) error
@@ -133,7 +139,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, f *flags) (*controller.MCPServe
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Recorder:  mgr.GetEventRecorder("espalier"),
 		Resources: f.resources(), PodSecurity: security,
-		Prober: probes, References: refs,
+		Prober: probes, References: refs, ClusterKeys: clusterkeys.New(published.RESTClient(), clock.RealClock{}),
 		Tokens: signer.Source, TrustedKeys: []string{own.Public()},
 	}, controller.Sources{Probes: probes.Wake(), References: refs.Wake()}, nil
 }

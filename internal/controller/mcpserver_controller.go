@@ -50,6 +50,8 @@ type MCPServerReconciler struct {
 	PodSecurity *resources.PodSecurity
 	Prober      Prober
 	References  References
+	// ClusterKeys are those of service account tokens.
+	ClusterKeys ClusterKeys
 	// Tokens gives the source of the probe's tokens for an audience.
 	Tokens func(audience string) func() (string, error)
 	// TrustedKeys are the probe's public keys.

@@ -90,6 +90,9 @@ func (r *MCPServerReconciler) buildCatalog(ctx context.Context, s *serverScope) 
 	if err := r.addUpstreams(ctx, s); err != nil {
 		return err
 	}
+	if err := r.surround(ctx, s); err != nil {
+		return err
+	}
 	set, err := serverconfig.Cut(s.catalog.Config)
 	if errors.Is(err, serverconfig.ErrTooLarge) {
 		return &problem{
