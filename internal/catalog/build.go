@@ -16,7 +16,8 @@ import (
 
 // Catalog is what one MCPServer serves, and a verdict on each registration.
 type Catalog struct {
-	// Server is the verdict on the server's own part of it (tools.filter).
+	// Server is the verdict on the server's own part of it: tools.filter,
+	// auth, access, limits, extensions.
 	Server Verdict
 	// Config is the catalog file. It is made in any case: a filter that does
 	// not compile hides every tool.
@@ -25,10 +26,11 @@ type Catalog struct {
 	Verdicts map[ID]Verdict
 	// Served are the accepted registrations.
 	Served map[ID]*Compiled
-	// Refs of the accepted registrations and the upstreams, sorted.
+	// Refs of the accepted registrations, the upstreams and auth, sorted.
 	Refs []Ref
-	// reserved are the names that conflicting tools hide from one another.
-	reserved []string
+	// reserved are the identities that conflicting entries hide from one
+	// another, by list.
+	reserved map[List][]string
 }
 
 // Build joins the registrations that name server. Their order does not matter.
@@ -37,6 +39,7 @@ func Build(server *mcpv1.MCPServer, registrations []*Compiled, trust serverconfi
 		Server:   accepted(mcpv1.ReasonAccepted, "The spec is sound."),
 		Verdicts: make(map[ID]Verdict, len(registrations)),
 		Served:   make(map[ID]*Compiled, len(registrations)),
+		reserved: map[List][]string{},
 		Config: &serverconfig.Config{
 			Version:        serverconfig.Version,
 			Server:         serverInfo(server),
@@ -48,13 +51,13 @@ func Build(server *mcpv1.MCPServer, registrations []*Compiled, trust serverconfi
 		},
 	}
 	set(&c.Config.CacheSeconds, server.Spec.CacheSeconds)
+	c.secure(server)
 	candidates := c.admit(server, registrations)
 	c.resolveConflicts(server, candidates)
 	for _, t := range c.Served {
 		c.list(t)
 		c.Refs = append(c.Refs, t.Refs...)
 	}
-	slices.Sort(c.reserved)
 	slices.SortFunc(c.Config.Tools, func(a, b serverconfig.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	byURI := func(a, b serverconfig.Resource) int { return cmp.Compare(a.URI, b.URI) }
 	slices.SortFunc(c.Config.Resources, byURI)
@@ -112,7 +115,7 @@ func (c *Catalog) filter(server *mcpv1.MCPServer) func(*Compiled) Verdict {
 	if policy.Filter != "" {
 		p, err := expression.Compile(expression.Filter, policy.Filter, expression.Bool)
 		if err != nil {
-			c.Server = refused(mcpv1.ReasonInvalidFilter, "spec.tools.filter: %v No tool is served until it compiles.", err)
+			c.object(mcpv1.ReasonInvalidFilter, "spec.tools.filter: %v No tool is served until it compiles.", err)
 			return func(*Compiled) Verdict {
 				return refused(mcpv1.ReasonFiltered, "spec.tools.filter of MCPServer %s does not compile, so no tool is served.", server.Name)
 			}
@@ -172,9 +175,7 @@ func (c *Catalog) resolveConflicts(server *mcpv1.MCPServer, candidates []*Compil
 	for at, group := range groups {
 		what, field := at.list.identity()
 		if policy == mcpv1.ConflictHideAll && len(group) > 1 {
-			if at.list == Tools {
-				c.reserved = append(c.reserved, at.name)
-			}
+			c.reserved[at.list] = append(c.reserved[at.list], at.name)
 			for i, t := range group {
 				other := group[(i+1)%len(group)]
 				c.Verdicts[t.ID] = refused(mcpv1.ReasonConflict,

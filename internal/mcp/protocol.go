@@ -72,6 +72,12 @@ const (
 	MethodSubscriptionsListen = "subscriptions/listen" // modern only
 	MethodSetLevel            = "logging/setLevel"     // legacy only
 
+	// What a server asks of a client: as requests in the legacy era, in
+	// inputRequests in the modern one.
+	MethodElicit        = "elicitation/create"
+	MethodCreateMessage = "sampling/createMessage"
+	MethodListRoots     = "roots/list"
+
 	NotificationInitialized  = "notifications/initialized" // legacy only
 	NotificationCancelled    = "notifications/cancelled"
 	NotificationProgress     = "notifications/progress"
@@ -79,8 +85,16 @@ const (
 	NotificationResources    = "notifications/resources/list_changed"
 	NotificationPrompts      = "notifications/prompts/list_changed"
 	NotificationUpdated      = "notifications/resources/updated"
+	NotificationMessage      = "notifications/message"
 	NotificationAcknowledged = "notifications/subscriptions/acknowledged" // modern only
+	// NotificationElicitationComplete tells that what was asked by a URL is done.
+	NotificationElicitationComplete = "notifications/elicitation/complete"
 )
+
+// AsksClient reports whether method is one that a server asks of a client.
+func AsksClient(method string) bool {
+	return method == MethodElicit || method == MethodCreateMessage || method == MethodListRoots
+}
 
 // HTTP headers. Names are in canonical MIME form.
 const (
@@ -97,6 +111,7 @@ const (
 	MetaClientCapabilities = "io.modelcontextprotocol/clientCapabilities"
 	MetaClientInfo         = "io.modelcontextprotocol/clientInfo"
 	MetaServerInfo         = "io.modelcontextprotocol/serverInfo"
+	MetaLogLevel           = "io.modelcontextprotocol/logLevel"
 	MetaSubscriptionID     = "io.modelcontextprotocol/subscriptionId"
 	// MetaCatalogDigest is Espalier's own: the digest of the catalog that an
 	// answer of discover or initialize was made from.
@@ -120,6 +135,10 @@ const (
 	// CodeInvalidParams.
 	CodeResourceNotFound = -32002
 
+	// CodeURLElicitationRequired is for legacy clients only; a modern one is
+	// asked by an input_required result.
+	CodeURLElicitationRequired = -32042
+
 	CodeHeaderMismatch                  = -32020 // HTTP 400
 	CodeMissingRequiredClientCapability = -32021 // HTTP 400
 	CodeUnsupportedProtocolVersion      = -32022 // HTTP 400, data.supported
@@ -130,6 +149,7 @@ const (
 	CodeTooManyRequests = -31002 // HTTP 429
 	CodeTooLarge        = -31003 // HTTP 413
 	CodeUnavailable     = -31004 // HTTP 503: no catalog yet, or draining
+	CodeUnauthorized    = -31005 // HTTP 401
 )
 
 // MaxToolName is the longest name that the specification recommends, in bytes.

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
@@ -26,10 +27,12 @@ const (
 	Resource
 	// Prompt: prompts/get.
 	Prompt
+	// Completion: completion/complete, where an upstream answers it.
+	Completion
 )
 
 // String is the kind as it stands in metrics and logs.
-func (k Kind) String() string { return [...]string{"tool", "resource", "prompt"}[k] }
+func (k Kind) String() string { return [...]string{"tool", "resource", "prompt", "completion"}[k] }
 
 // Call is one call of one entry.
 type Call struct {
@@ -47,8 +50,10 @@ type Call struct {
 	RawArgs []byte
 	// Metadata classifies the tool; it never reaches the wire.
 	Metadata map[string]string
-	// Principal is the value of the expression variable of that name.
-	Principal any
+	// Caller makes the call; never nil.
+	Caller *principal.Principal
+	// Entry gives the expression variables that describe the entry; nil is none.
+	Entry func() map[string]any
 	// MaxBytes bounds every hop that the call makes.
 	MaxBytes int64
 	// Read reads a resource of this server for the same caller; of a Prompt.
@@ -73,7 +78,7 @@ type Call struct {
 
 // Vars are the variables of expressions in the scope of a call.
 func (c *Call) Vars() map[string]any {
-	return map[string]any{"args": c.Args, "principal": c.Principal}
+	return map[string]any{"args": c.Args, "principal": c.Caller.Var()}
 }
 
 // Result is the answer to a call.
@@ -86,6 +91,11 @@ type Result struct {
 	// Meta is a raw object for the result's _meta; nil for none. Keys of the
 	// protocol and of ours are left out of it.
 	Meta json.RawMessage
+	// Extra are further members of the result, raw and without braces, as an
+	// upstream gave them. None of them is one that the server writes itself.
+	Extra json.RawMessage
+	// TTL of a Resource, in milliseconds; nil where the source says nothing.
+	TTL *int64
 	// IsError marks an answer that tells of a failure.
 	IsError bool
 	// Input asks the caller for more; all else is empty then but Meta.
@@ -103,6 +113,13 @@ type Func func(ctx context.Context, c *Call) (*Result, error)
 
 // Call implements Handler.
 func (f Func) Call(ctx context.Context, c *Call) (*Result, error) { return f(ctx, c) }
+
+// Completer is a handler that answers completion/complete for its entry.
+type Completer interface {
+	// Complete gives the raw object completion. params are the members of the
+	// request's params but for ref and _meta, raw and without braces.
+	Complete(ctx context.Context, c *Call, params []byte) (*Result, error)
+}
 
 // Middleware wraps calls, never lists or handshakes.
 type Middleware func(next Func) Func
@@ -132,6 +149,7 @@ const (
 	Cancelled         Reason = "Cancelled"
 	Withdrawn         Reason = "Withdrawn"
 	RateLimited       Reason = "RateLimited"
+	BudgetExceeded    Reason = "BudgetExceeded"
 	ConcurrencyLimit  Reason = "ConcurrencyLimit"
 	StreamLimit       Reason = "StreamLimit"
 	NotFound          Reason = "NotFound"
@@ -142,6 +160,13 @@ const (
 	UpstreamUnavailable Reason = "UpstreamUnavailable"
 	UpstreamError       Reason = "UpstreamError"
 	HopLimit            Reason = "HopLimit"
+	// CannotAsk: the server behind has a question that this client cannot be
+	// asked; QuestionExpired: the answer came too late, or to a server that is
+	// gone.
+	CannotAsk       Reason = "CannotAsk"
+	QuestionExpired Reason = "QuestionExpired"
+	// DeclaredError is an error of the protocol that middleware chose.
+	DeclaredError Reason = "DeclaredError"
 )
 
 // Error is a failure that a model and a program can read.
@@ -151,6 +176,9 @@ type Error struct {
 	Message string
 	// Cause is for the log only; it may name addresses, never credentials.
 	Cause error
+	// RPC answers in place of a result: of a DeclaredError, or where the error
+	// means something to the caller's program; else nil.
+	RPC *RPCError
 }
 
 func (f *Error) Error() string { return f.Message }
@@ -164,6 +192,26 @@ func (f *Error) Because(cause error) *Error {
 // Fail makes a Error.
 func Fail(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// RPCError answers a call by an error of the protocol in place of a result.
+// Middleware may return one, where clients of a server know its codes; a
+// handler's failure is a result that a model can read.
+type RPCError struct {
+	// Code is outside of -32768..-32000, which JSON-RPC and MCP reserve, or in
+	// -32000..-32019, which the specification leaves to what existed before it
+	// closed the range. Any other becomes a failure of the server.
+	Code    int
+	Message string
+	// Data is any JSON value; nil for none.
+	Data json.RawMessage
+}
+
+func (e *RPCError) Error() string { return e.Message }
+
+// Allowed reports whether the code may be sent.
+func (e *RPCError) Allowed() bool {
+	return e.Code < -32768 || e.Code > -32020
 }
 
 // Causes with which a call's context ends.

@@ -29,7 +29,7 @@ func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 	if !ok {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "name must be a string"})
 	}
-	tool := r.Snapshot.Tool(name)
+	tool := r.Tool(ctx, name)
 	if tool == nil {
 		return e.unknownTool(r, name)
 	}
@@ -46,6 +46,9 @@ func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 	result, failure := e.runTool(ctx, r, tool, c)
 	if failure != nil && failure.Reason == call.NotFound { // Withdrawn since the snapshot was taken.
 		return progress.finish(e.unknownTool(r, name))
+	}
+	if failure != nil && failure.RPC != nil {
+		return progress.finish(r.declared(failure.RPC))
 	}
 	return progress.finish(Reply{Body: e.appendCallResult(r, result, failure)})
 }
@@ -75,7 +78,8 @@ func (e *Engine) run(ctx context.Context, r *Request, entry *registry.Entry, c *
 		timer := time.AfterFunc(time.Duration(seconds)*time.Second, func() { cancel(call.ErrTimeout) })
 		defer timer.Stop()
 	}
-	c.Tool, c.Metadata, c.Principal, c.MaxBytes = entry.Name, entry.Metadata, e.anonymous, r.Snapshot.Config.Limits.MaxMessageBytes
+	c.Tool, c.Metadata, c.Entry, c.Caller = entry.Name, entry.Metadata, entry.Vars, r.caller()
+	c.MaxBytes = r.Snapshot.Config.Limits.MaxMessageBytes
 	if c.RawArgs == nil {
 		c.RawArgs = []byte("{}")
 	}
@@ -84,6 +88,16 @@ func (e *Engine) run(ctx context.Context, r *Request, entry *registry.Entry, c *
 	failure := e.classify(ctx, c, result, err)
 	e.note(ctx, c, result, failure, time.Since(started))
 	return result, failure
+}
+
+// declared answers with the error of the protocol that middleware or a handler
+// chose.
+func (r *Request) declared(err *call.RPCError) Reply {
+	status := OK
+	if err.Code == mcp.CodeMissingRequiredClientCapability {
+		status = BadRequest
+	}
+	return r.fail(status, &wire.Error{Code: err.Code, Message: err.Message, Data: err.Data})
 }
 
 func (e *Engine) unknownTool(r *Request, name string) Reply {
@@ -130,13 +144,14 @@ func runValidated(ctx context.Context, tool *registry.Tool, c *call.Call) (*call
 // classify gives the failure to show, nil when the tool's own answer stands.
 func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result, err error) *call.Error {
 	if err == nil {
-		if size := int64(len(result.Content) + len(result.Structured)); size > c.MaxBytes {
+		if size := int64(len(result.Content) + len(result.Structured) + len(result.Extra)); size > c.MaxBytes {
 			return call.Fail(call.ResultTooLarge, "the result is larger than %d bytes", c.MaxBytes)
 		}
 		return nil
 	}
 	cause := context.Cause(ctx)
 	var failure *call.Error
+	var declared *call.RPCError
 	switch {
 	case errors.Is(cause, call.ErrWithdrawn):
 		return call.Fail(call.Withdrawn, "the %s was withdrawn while it ran", c.Kind)
@@ -146,6 +161,8 @@ func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result
 		return call.Fail(call.Cancelled, "the call was cancelled")
 	case errors.As(err, &failure):
 		return failure
+	case errors.As(err, &declared) && declared.Allowed():
+		return &call.Error{Reason: call.DeclaredError, Message: declared.Message, RPC: declared}
 	}
 	return call.Fail(call.Internal, "the %s failed", c.Kind).Because(err)
 }
@@ -210,9 +227,18 @@ func (e *Engine) appendCallResult(r *Request, result *call.Result, failure *call
 	var own json.RawMessage
 	if failure == nil {
 		own = result.Meta
+		out = appendExtra(out, result)
 	}
 	out = appendCallMeta(out, r, failure, own)
 	return append(out, "}}"...)
+}
+
+// appendExtra writes what an upstream has added to a result.
+func appendExtra(out []byte, result *call.Result) []byte {
+	if len(result.Extra) == 0 {
+		return out
+	}
+	return append(append(out, ','), result.Extra...)
 }
 
 // appendCallMeta writes _meta, if there is anything to say in it.

@@ -11,10 +11,11 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/espalier-dev/espalier/internal/expression"
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/access"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
@@ -43,6 +44,10 @@ const (
 	NotFound
 	// TooManyRequests marks a limit reached outside of a call.
 	TooManyRequests
+	// Unauthorized marks a caller who has to say who they are.
+	Unauthorized
+	// Forbidden marks a caller who may not do this.
+	Forbidden
 	// Unavailable marks a server that drains or has no catalog.
 	Unavailable
 )
@@ -61,6 +66,9 @@ type Request struct {
 	Snapshot *registry.Snapshot
 	Era      Era
 	Message  *wire.Message
+	// Caller as the transport recognised them. Nil is nobody, who comes in
+	// only where the catalog has no auth.
+	Caller *principal.Principal
 	// Open opens a stream to the client; no other answer may follow then.
 	Open func() (Stream, error)
 	// Streams: the client takes a stream as the answer to any request.
@@ -70,6 +78,7 @@ type Request struct {
 
 	arguments map[string]any
 	decoded   bool
+	view      *access.View
 }
 
 // Reply is the answer to a request.
@@ -120,7 +129,6 @@ type Engine struct {
 	limits     *limits
 	middleware []call.Middleware
 	methods    map[string]method
-	anonymous  any
 }
 
 // method is one method and the eras that have it.
@@ -132,7 +140,7 @@ type method struct {
 // New gives an engine over a registry. middleware wraps calls, inside of the
 // limits, in the order given.
 func New(reg *registry.Registry, m *metrics.Metrics, log *slog.Logger, middleware ...call.Middleware) *Engine {
-	e := &Engine{registry: reg, metrics: m, log: log, limits: newLimits(m), anonymous: expression.Anonymous().Var()}
+	e := &Engine{registry: reg, metrics: m, log: log, limits: newLimits(m, log)}
 	e.middleware = append([]call.Middleware{e.limits.calls}, middleware...)
 	e.methods = map[string]method{
 		mcp.MethodDiscover:            {modern: true, handle: (*Engine).discover},
@@ -155,24 +163,29 @@ func New(reg *registry.Registry, m *metrics.Metrics, log *slog.Logger, middlewar
 	return e
 }
 
+// OnAccessFailure is what the rules of a snapshot tell of their failures to.
+func (e *Engine) OnAccessFailure(f access.Failure) { e.ruleFailed(f) }
+
 // forget drops the metrics of withdrawn entries.
 func (e *Engine) forget(old, next *registry.Snapshot) {
 	if old == nil {
 		return
 	}
 	for _, t := range old.Tools() {
-		if next.Tool(t.Name) == nil {
+		if !next.HasTool(t.Name) {
 			e.metrics.Forget(t.Name)
 		}
 	}
 	for _, p := range old.Prompts() {
-		if next.Prompt(p.Name) == nil {
+		if !next.HasPrompt(p.Name) {
 			e.metrics.ForgetEntry(call.Prompt.String(), p.Name)
+			e.metrics.ForgetEntry(call.Completion.String(), p.Name)
 		}
 	}
 	for _, r := range slices.Concat(old.Resources(), old.Templates()) {
 		if !next.HasResource(r.Name) {
 			e.metrics.ForgetEntry(call.Resource.String(), r.Name)
+			e.metrics.ForgetEntry(call.Completion.String(), r.Name)
 		}
 	}
 }
@@ -195,6 +208,9 @@ func (e *Engine) Handle(ctx context.Context, r *Request) Reply {
 			status = NotFound
 		}
 		return r.fail(status, &wire.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: " + clip(r.Message.Method)})
+	}
+	if reply, ok := e.admit(r); !ok {
+		return reply
 	}
 	return m.handle(e, ctx, r)
 }

@@ -18,35 +18,37 @@ func (e *Engine) getPrompt(ctx context.Context, r *Request) Reply {
 	if !ok {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "name must be a string"})
 	}
-	prompt := r.Snapshot.Prompt(name)
+	prompt := r.prompt(ctx, name)
 	if prompt == nil {
 		e.metrics.Entry(call.Prompt.String(), "", outcomeUnknown)
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "unknown prompt: " + clip(name)})
 	}
 	args, invalid := r.Arguments()
-	if invalid == nil {
+	if invalid == nil && !prompt.Foreign {
 		invalid = checkArguments(prompt, args)
 	}
 	if invalid != nil {
 		return r.fail(OK, invalid)
 	}
-	c := &call.Call{Kind: call.Prompt, Args: args}
-	c.Read = func(ctx context.Context, uri string) (*call.Result, error) { return e.readFor(ctx, r.Snapshot, c, uri) }
+	c := &call.Call{Kind: call.Prompt, Args: args, RawArgs: r.RawArguments()}
+	progress := passOn(r, c)
+	c.Read = func(ctx context.Context, uri string) (*call.Result, error) { return r.readFor(ctx, c, uri) }
 	result, failure := e.runEntry(ctx, r, &prompt.Entry, c)
 	if failure != nil {
-		return r.refuse(failure)
+		return progress.finish(r.refuse(failure))
 	}
 	out := wire.AppendResultHead(r.Out, r.Message.ID)
 	out = append(out, `{"messages":`...)
 	out = append(out, result.Content...)
-	if prompt.Description != nil {
+	if prompt.Description != nil && !prompt.Foreign {
 		out = wire.AppendField(out, "description", prompt.Description)
 	}
 	if r.Era == Modern {
 		out = append(out, `,"resultType":"complete"`...)
-		out = appendServerInfo(out, r)
 	}
-	return Reply{Body: append(out, "}}"...)}
+	out = appendExtra(out, result)
+	out = appendCallMeta(out, r, nil, result.Meta)
+	return progress.finish(Reply{Body: append(out, "}}"...)})
 }
 
 // checkArguments: all that are required, none that is not declared, and every
@@ -81,9 +83,9 @@ func checkArguments(prompt *registry.Prompt, args map[string]any) *wire.Error {
 }
 
 // readFor reads a resource within the call of a prompt, for its caller.
-func (e *Engine) readFor(ctx context.Context, snapshot *registry.Snapshot, outer *call.Call, uri string) (*call.Result, error) {
+func (r *Request) readFor(ctx context.Context, outer *call.Call, uri string) (*call.Result, error) {
 	notFound := call.Fail(call.NotFound, "the prompt embeds a resource that this server does not have")
-	resource, variables := snapshot.Resource(uri, nil)
+	resource, variables := r.resource(ctx, uri)
 	if resource == nil {
 		return nil, notFound
 	}
@@ -95,6 +97,8 @@ func (e *Engine) readFor(ctx context.Context, snapshot *registry.Snapshot, outer
 	}
 	defer running.Leave()
 	c := resourceCall(uri, variables)
-	c.Tool, c.Metadata, c.Principal, c.MaxBytes, c.RawArgs = resource.Name, resource.Metadata, outer.Principal, outer.MaxBytes, []byte("{}")
-	return resource.Handler.Call(ctx, c)
+	c.Hops = outer.Hops
+	c.Tool, c.Metadata, c.Entry, c.Caller = resource.Name, resource.Metadata, resource.Vars, outer.Caller
+	c.MaxBytes, c.RawArgs = outer.MaxBytes, []byte("{}")
+	return readFirst(ctx, c, r.sources(ctx, resource, uri))
 }

@@ -23,16 +23,28 @@ type Factory struct {
 	clients     *clients
 	userAgent   string
 	// Upstreams makes handlers that pass calls on; nil while there are none.
-	Upstreams func(*serverconfig.UpstreamTool, *schema.Schema) call.Handler
+	Upstreams Upstreams
 }
 
-// Client gives the shared HTTP client for TLS settings; nil is none. Its
-// redirects carry no credential to another origin.
-func (f *Factory) Client(tls *serverconfig.TLS) (*http.Client, error) { return f.clients.get(tls) }
+// Upstreams makes handlers that pass on what is asked for. It does no I/O.
+type Upstreams interface {
+	Tool(target *serverconfig.UpstreamTool, input *schema.Schema) call.Handler
+	Resource(target *serverconfig.UpstreamResource) call.Handler
+	// Prompt gives one that is a call.Completer as well, as does Resource.
+	Prompt(target *serverconfig.UpstreamPrompt) call.Handler
+}
+
+var errNoUpstreams = errors.New("there are no upstreams here")
 
 // NewFactory gives a factory. userAgent is sent to backends.
 func NewFactory(store *credentials.Store, userAgent string) *Factory {
 	return &Factory{credentials: store, clients: newClients(store), userAgent: userAgent}
+}
+
+// Client gives the shared HTTP client for TLS settings; nil is the system's.
+// Its redirects carry no credential to another origin.
+func (f *Factory) Client(settings *serverconfig.TLS) (*http.Client, error) {
+	return f.clients.get(settings)
 }
 
 // Close drops idle connections.
@@ -45,9 +57,9 @@ func (f *Factory) Make(tool *serverconfig.Tool, input *schema.Schema) (call.Hand
 		return nil, errors.New("a tool has at most one handler")
 	case tool.Upstream != nil:
 		if f.Upstreams == nil {
-			return nil, errors.New("there are no upstreams here")
+			return nil, errNoUpstreams
 		}
-		return f.Upstreams(tool.Upstream, input), nil
+		return f.Upstreams.Tool(tool.Upstream, input), nil
 	case tool.HTTP != nil:
 		return f.newHTTP(tool, input)
 	case tool.Expression != nil:

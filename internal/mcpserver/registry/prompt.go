@@ -6,6 +6,7 @@ package registry
 import (
 	"reflect"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/access"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -20,6 +21,8 @@ type Prompt struct {
 	Description []byte
 	// Completions by argument.
 	Completions map[string][]string
+	// Foreign: its arguments and completions are an upstream's business.
+	Foreign bool
 
 	config serverconfig.Prompt
 }
@@ -41,8 +44,8 @@ func declarePrompt(config serverconfig.Prompt, factory PromptFactory) declared[*
 	d := declared[*Prompt]{name: config.Name, same: func(p *Prompt) bool { return reflect.DeepEqual(p.config, config) }}
 	d.build = func() (*Prompt, *buildError) {
 		p := &Prompt{
-			Entry: Entry{Name: config.Name, Metadata: config.Metadata}, config: config,
-			Arguments: config.Arguments, Completions: completions(config.Arguments),
+			Entry: Entry{Name: config.Name, Metadata: config.Metadata, kind: access.Prompt, source: config.Source}, config: config,
+			Arguments: config.Arguments, Completions: completions(config.Arguments), Foreign: config.Upstream != nil,
 		}
 		definition, failure := p.decode(config.Definition, keyName)
 		if failure != nil {
@@ -63,8 +66,14 @@ func declarePrompt(config serverconfig.Prompt, factory PromptFactory) declared[*
 	return d
 }
 
-// Prompt gives a prompt by its name, nil when there is none.
-func (s *Snapshot) Prompt(name string) *Prompt { return s.prompts.get(name) }
+// Prompt gives a prompt by its name, nil when there is none that the caller
+// may see.
+func (s *Snapshot) Prompt(name string, visible func(*Prompt) bool) *Prompt {
+	return s.prompts.pick(name, visible)
+}
+
+// HasPrompt reports whether there is a prompt of that name.
+func (s *Snapshot) HasPrompt(name string) bool { return s.prompts.get(name) != nil }
 
 // Prompts gives all prompts in the order of lists. It must not be changed.
 func (s *Snapshot) Prompts() []*Prompt { return s.prompts.sorted }

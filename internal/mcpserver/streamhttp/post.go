@@ -15,6 +15,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
@@ -51,7 +52,7 @@ func (b *buffers) release() {
 }
 
 // post reads one message and answers it.
-func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Handler, snapshot *registry.Snapshot) {
+func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Handler, snapshot *registry.Snapshot, caller *principal.Principal) {
 	if status, err := checkMedia(r); err != nil {
 		refuse(w, status, err)
 		return
@@ -64,7 +65,7 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 		return
 	}
 	if wire.IsBatch(b.in.Bytes()) {
-		t.batch(w, r, h, snapshot, b)
+		t.batch(w, r, h, snapshot, caller, b)
 		return
 	}
 	m := &b.message
@@ -72,7 +73,7 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 		writeJSON(w, http.StatusBadRequest, wire.AppendError(b.out, m.ID, err))
 		return
 	}
-	request := &engine.Request{Snapshot: snapshot, Message: m, Out: b.out}
+	request := &engine.Request{Snapshot: snapshot, Message: m, Caller: caller, Out: b.out}
 	request.Open = func() (engine.Stream, error) { return openStream(w) }
 	request.Streams = len(r.Header["Accept"]) > 0 && accepts(r.Header["Accept"], mediaStream)
 	if status, err := prepare(r, request); err != nil {
@@ -136,7 +137,8 @@ func readBody(w http.ResponseWriter, r *http.Request, into *bytes.Buffer, limit 
 
 var httpStatus = map[engine.Status]int{
 	engine.OK: http.StatusOK, engine.Accepted: http.StatusAccepted, engine.BadRequest: http.StatusBadRequest,
-	engine.NotFound: http.StatusNotFound, engine.TooManyRequests: http.StatusTooManyRequests, engine.Unavailable: http.StatusServiceUnavailable,
+	engine.NotFound: http.StatusNotFound, engine.TooManyRequests: http.StatusTooManyRequests,
+	engine.Unauthorized: http.StatusUnauthorized, engine.Forbidden: http.StatusForbidden, engine.Unavailable: http.StatusServiceUnavailable,
 }
 
 func writeReply(w http.ResponseWriter, reply engine.Reply) {
@@ -163,7 +165,7 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 }
 
 // batch answers the batches of revision 2025-03-26, one message after another.
-func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Handler, snapshot *registry.Snapshot, b *buffers) {
+func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Handler, snapshot *registry.Snapshot, caller *principal.Principal, b *buffers) {
 	if version := r.Header.Get(mcp.HeaderProtocolVersion); version != "" && version != mcp.Version20250326 {
 		refuse(w, http.StatusBadRequest, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "batches belong to revision 2025-03-26: send one message per request"})
 		return
@@ -175,7 +177,7 @@ func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Ha
 	}
 	var answers []json.RawMessage
 	for _, raw := range messages {
-		if answer := t.batched(r, h, snapshot, raw); answer != nil {
+		if answer := t.batched(r, h, snapshot, caller, raw); answer != nil {
 			answers = append(answers, answer)
 		}
 	}
@@ -193,7 +195,7 @@ func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Ha
 	writeJSON(w, http.StatusOK, append(out, ']'))
 }
 
-func (t *Transport) batched(r *http.Request, h transport.Handler, snapshot *registry.Snapshot, raw []byte) []byte {
+func (t *Transport) batched(r *http.Request, h transport.Handler, snapshot *registry.Snapshot, caller *principal.Principal, raw []byte) []byte {
 	m := new(wire.Message)
 	if err := wire.DecodeMessage(raw, m); err != nil {
 		return wire.AppendError(nil, m.ID, err)
@@ -204,5 +206,5 @@ func (t *Transport) batched(r *http.Request, h transport.Handler, snapshot *regi
 	if m.Method == mcp.MethodInitialize {
 		return wire.AppendError(nil, m.ID, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "initialize cannot stand in a batch"})
 	}
-	return h.Handle(r.Context(), &engine.Request{Snapshot: snapshot, Era: engine.Legacy, Message: m}).Body
+	return h.Handle(r.Context(), &engine.Request{Snapshot: snapshot, Era: engine.Legacy, Message: m, Caller: caller}).Body
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,8 @@ type source struct {
 	log    *slog.Logger
 	stop   context.CancelFunc
 	poke   chan struct{}
+	// pool of sessions for single clients.
+	pool *pool
 
 	mu      sync.Mutex
 	session *lease
@@ -50,6 +53,8 @@ type lease struct {
 	users      atomic.Int64
 	// dead: the server said that it does not know the session.
 	dead atomic.Bool
+	// levelled: a legacy server was told what all callers want logged.
+	levelled sync.Once
 }
 
 // newSource begins to connect. before is what was listed over another
@@ -61,6 +66,7 @@ func newSource(m *Manager, config serverconfig.Upstream, before *Listing) *sourc
 	}
 	ctx, cancel := context.WithCancel(m.life)
 	s.stop = cancel
+	s.pool = newPool(s)
 	if before != nil {
 		s.listing = before
 		s.expiry = time.AfterFunc(m.timing.Keep, s.withdraw)
@@ -93,6 +99,7 @@ func (s *source) run(ctx context.Context) {
 		backoff = min(2*backoff, s.m.timing.MaxBackoff)
 	}
 	s.replace(nil)
+	s.pool.close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.expiry != nil {
@@ -161,7 +168,8 @@ func (s *source) up(l *lease, listing *Listing) {
 	s.take(listing)
 	s.m.metrics.up(s.config.Name, true)
 	if was != podreport.UpstreamReady {
-		s.log.Info("Upstream is ready", "protocol", l.Version(), "tools", len(listing.Tools))
+		s.log.Info("Upstream is ready", "protocol", l.Version(), "tools", len(listing.Tools),
+			"resources", len(listing.Resources), "templates", len(listing.Templates), "prompts", len(listing.Prompts))
 		s.m.changed()
 	}
 }
@@ -169,16 +177,21 @@ func (s *source) up(l *lease, listing *Listing) {
 // take puts a list in place and tells when it differs.
 func (s *source) take(listing *Listing) {
 	s.mu.Lock()
-	same := s.listing != nil && s.listing.equal(listing)
+	before := s.listing
+	listing.keep(before)
+	same := before != nil && before.equal(listing)
 	s.listing = listing
 	s.mu.Unlock()
+	if len(listing.Failed) > 0 && (before == nil || !slices.Equal(before.Failed, listing.Failed)) {
+		s.log.Warn("Lists of an upstream cannot be read, what was known of them stays", "methods", listing.Failed)
+	}
 	if !same {
 		s.m.changed()
 	}
 }
 
-// lost says that the upstream does not answer. Its tools are withdrawn when
-// that lasts.
+// lost says that the upstream does not answer. What it brought is withdrawn
+// when that lasts.
 func (s *source) lost(err error) {
 	s.replace(nil)
 	s.mu.Lock()
@@ -204,7 +217,7 @@ func (s *source) withdraw() {
 	}
 	s.mu.Unlock()
 	if gone {
-		s.log.Warn("Upstream stayed away, its tools are withdrawn")
+		s.log.Warn("Upstream stayed away, what it brought is withdrawn")
 		s.m.changed()
 	}
 }
@@ -228,6 +241,9 @@ func (s *source) replace(l *lease) {
 	s.fresh = make(chan struct{})
 	s.mu.Unlock()
 	if old != nil && old != l {
+		if s.config.Stdio == nil {
+			s.pool.flush() // They are of the same credential and server.
+		}
 		s.m.retire(old)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,9 +101,9 @@ func TestSDKServers(t *testing.T) {
 				t.Fatalf("listed %+v, %v", list, err)
 			}
 			var progress string
-			raw, err := s.Call(t.Context(), &Call{Tool: "echo", Args: []byte(`{"a":1.50}`), Progress: func(params wire.Object) {
+			raw, err := s.Call(t.Context(), &Call{Tool: "echo", Args: []byte(`{"a":1.50}`), Aside: Aside{Progress: func(params wire.Object) {
 				progress, _ = params.Text("message")
-			}})
+			}}})
 			if err != nil || !strings.Contains(string(raw), `{\"a\":1.50}`) || progress != "half" {
 				t.Errorf("got %s, %v, progress %q", raw, err, progress)
 			}
@@ -134,10 +135,10 @@ func TestSDKServerOverSSE(t *testing.T) {
 		t.Fatalf("listed %+v, %v", list, err)
 	}
 	progress := make(chan string, 1)
-	raw, err := s.Call(t.Context(), &Call{Tool: "echo", Args: []byte(`{"a":1.50}`), Progress: func(params wire.Object) {
+	raw, err := s.Call(t.Context(), &Call{Tool: "echo", Args: []byte(`{"a":1.50}`), Aside: Aside{Progress: func(params wire.Object) {
 		text, _ := params.Text("message")
 		progress <- text
-	}})
+	}}})
 	if err != nil || !strings.Contains(string(raw), `{\"a\":1.50}`) || <-progress != "half" {
 		t.Errorf("got %s, %v", raw, err)
 	}
@@ -369,5 +370,40 @@ func TestHeaderText(t *testing.T) {
 		if got := HeaderText(text); got != want {
 			t.Errorf("%q is %q", text, got)
 		}
+	}
+}
+
+// TestListsOfAllKinds: what a server declares is read, page by page, and a list
+// that fails takes no other with it.
+func TestListsOfAllKinds(t *testing.T) {
+	f := fakemcp.New()
+	f.Settings.Capabilities = map[string]any{
+		"tools": map[string]any{}, "resources": map[string]any{"subscribe": true, "listChanged": true}, "prompts": map[string]any{}, "completions": map[string]any{},
+	}
+	f.On("resources/list", func(c *fakemcp.Call) {
+		if c.Cursor() == "" {
+			c.Result(map[string]any{"resources": []any{map[string]any{"uri": "a:1", "name": "n"}, map[string]any{"name": "no uri"}}, "nextCursor": "2"})
+			return
+		}
+		c.Result(map[string]any{"resources": []any{map[string]any{"uri": "a:1"}, map[string]any{"uri": "a:2"}}, "nextCursor": "2"})
+	})
+	f.On("prompts/list", func(c *fakemcp.Call) { c.Error(http.StatusOK, -32603, "broken", nil) })
+	web := httptest.NewServer(f)
+	t.Cleanup(web.Close)
+	s := mustConnect(t, options(web.URL))
+	want := Abilities{Tools: true, Resources: true, ResourcesChanged: true, Subscribe: true, Prompts: true, Completions: true}
+	if s.Abilities() != want {
+		t.Errorf("declares %+v", s.Abilities())
+	}
+	lists, err := s.Lists(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lists.Tools) != 1 || len(lists.Resources) != 2 || lists.Resources[0].Name != "n" || lists.Resources[1].ID != "a:2" || lists.Templates != nil || lists.Prompts != nil {
+		t.Errorf("listed %+v", lists)
+	}
+	// The fake knows no templates, which is no failure.
+	if !slices.Equal(lists.Failed, []string{"prompts/list"}) {
+		t.Errorf("failed %q", lists.Failed)
 	}
 }

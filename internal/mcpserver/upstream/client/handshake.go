@@ -54,7 +54,7 @@ func (s *Session) legacy(ctx context.Context, version string) error {
 	if !errors.As(err, &known) || known.Reason != UnexpectedStatus || known.Status/100 != 4 {
 		return err
 	}
-	older := newSSE(s.options, s.hear)
+	older := newSSE(s.options, s.hear, s.asks)
 	if older.open(ctx) != nil {
 		older.close(ctx)
 		return err // The first refusal says more.
@@ -102,7 +102,7 @@ func (s *Session) discovered(raw []byte) (offered []string, err error) {
 	}
 	s.revision = r
 	s.declared(result.Get("capabilities"))
-	s.ttl, s.private = caching(result)
+	s.ttl, s.private = Caching(result)
 	return offered, nil
 }
 
@@ -129,8 +129,12 @@ func (s *Session) initialize(ctx context.Context, version string) error {
 
 func (s *Session) initializeMessage(version string) *message {
 	params := append([]byte(`"protocolVersion":`), wire.AppendString(nil, version)...)
-	params = append(params, `,"capabilities":{},"clientInfo":`...)
-	params = append(params, clientInfo(s.options.Version)...)
+	capabilities := []byte("{}")
+	if a := s.options.Asking; a != nil && a.Capabilities != nil {
+		capabilities = a.Capabilities
+	}
+	params = wire.AppendField(params, "capabilities", capabilities)
+	params = wire.AppendField(params, "clientInfo", clientInfo(s.options.Version))
 	return &message{id: s.next(), method: mcp.MethodInitialize, params: params}
 }
 
@@ -167,12 +171,13 @@ func (s *Session) declared(raw []byte) {
 	a.Resources, a.ResourcesChanged = has("resources")
 	a.Prompts, a.PromptsChanged = has("prompts")
 	a.Completions, _ = has("completions")
+	a.Logging, _ = has("logging")
 	a.Subscribe = string(member(capabilities.Get("resources"), "subscribe")) == "true"
 	s.abilities = a
 }
 
-// caching reads ttlMs and cacheScope of a result.
-func caching(result wire.Object) (ttl *time.Duration, private bool) {
+// Caching reads ttlMs and cacheScope of a result.
+func Caching(result wire.Object) (ttl *time.Duration, private bool) {
 	if ms, err := strconv.ParseFloat(string(result.Get("ttlMs")), 64); err == nil && ms >= 0 {
 		d := time.Duration(min(ms, float64(time.Hour/time.Millisecond))) * time.Millisecond
 		ttl = &d

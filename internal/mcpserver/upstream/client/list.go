@@ -52,6 +52,8 @@ type Abilities struct {
 	ToolsChanged, ResourcesChanged, PromptsChanged bool
 	// Subscribe: it tells of changes of single resources.
 	Subscribe bool
+	// Logging: it has log messages to tell.
+	Logging bool
 }
 
 // ListChanged reports whether the server tells of changes of every list that
@@ -116,6 +118,7 @@ func (r *reader) read(ctx context.Context, method, key, id string) ([]Entry, err
 			m.params = append([]byte(`"cursor":`), wire.AppendString(nil, cursor)...)
 		}
 		raw, err := r.session.carrier.request(ctx, m)
+		err = inPhase(err, PhaseList)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +170,7 @@ func listError(err error) error {
 
 // limit takes the shortest ttl of all pages, and private if one is.
 func (l *Lists) limit(page wire.Object) {
-	ttl, private := caching(page)
+	ttl, private := Caching(page)
 	if ttl != nil && (l.TTL == nil || *ttl < *l.TTL) {
 		l.TTL = ttl
 	}
