@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"runtime/debug"
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/klog/v2"
@@ -34,7 +35,15 @@ import (
 	"github.com/espalier-dev/espalier/internal/version"
 )
 
+// gcPercent is how much garbage may gather on top of what is in use before it
+// is collected. The operator allocates little once its fleet runs, so that
+// half of Go's default costs next to no CPU and saves memory in every burst.
+const gcPercent = 50
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	f := newFlags(flag.CommandLine)
 	zapOptions := zap.Options{}
 	zapOptions.BindFlags(flag.CommandLine)
@@ -86,6 +95,7 @@ func newManager(f *flags) (ctrl.Manager, error) {
 		Client:                        setup.ClientOptions(scheme),
 		Metrics:                       metricsOptions,
 		HealthProbeBindAddress:        f.healthAddress,
+		PprofBindAddress:              f.pprofAddress,
 		LeaderElection:                f.leaderElect,
 		LeaderElectionID:              "espalier-manager",
 		LeaderElectionNamespace:       f.namespace,

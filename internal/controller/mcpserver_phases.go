@@ -117,7 +117,7 @@ func (r *MCPServerReconciler) loadChildren(ctx context.Context, s *serverScope) 
 	s.children = children
 	s.deployment, _ = children[childKey{"Deployment", resources.Name(s.server)}].(*appsv1.Deployment)
 	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.InNamespace(s.key.Namespace), client.MatchingLabels(resources.Selector(s.server))); err != nil {
+	if err := r.Client.List(ctx, &pods, client.InNamespace(s.key.Namespace), client.MatchingFields{indexServer: s.server.Name}); err != nil {
 		return err
 	}
 	for i := range pods.Items {
