@@ -88,7 +88,7 @@ func onlyNotes(node object) bool {
 // defName gives the name of a definition: the last part of its reference, and a
 // number where that is taken.
 func (d *Document) defName(key defKey) string {
-	base := clean(key.ref[strings.LastIndexByte(key.ref, '/')+1:], 64)
+	base := clean(key.ref[strings.LastIndexByte(key.ref, '/')+1:])
 	if base == "" {
 		base = "schema"
 	}
@@ -133,7 +133,7 @@ func withDefs(root object, defs map[defKey]*definition) object {
 	if len(defs) == 0 {
 		return root
 	}
-	byName := make(map[string]any, len(defs))
+	byName := make(object, len(defs))
 	for _, def := range defs {
 		byName[def.name] = def.schema
 	}
@@ -142,7 +142,7 @@ func withDefs(root object, defs map[defKey]*definition) object {
 		return out
 	}
 	out := maps.Clone(root)
-	out["$defs"] = object(byName)
+	out["$defs"] = byName
 	return out
 }
 

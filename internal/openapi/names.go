@@ -14,7 +14,7 @@ import (
 
 // clean makes a name of text: runs of characters that clients do not take
 // become one underscore; a long one ends in a part of its digest.
-func clean(text string, limit int) string {
+func clean(text string) string {
 	var b strings.Builder
 	gap := false
 	for _, c := range []byte(text) {
@@ -29,17 +29,17 @@ func clean(text string, limit int) string {
 		gap = true
 	}
 	out := b.String()
-	if len(out) > limit {
-		return suffixed(out, text, limit)
+	if len(out) > mcp.MaxClientToolName {
+		return suffixed(out, text)
 	}
 	return out
 }
 
-// suffixed is name with the digest of id behind it, within limit.
-func suffixed(name, id string, limit int) string {
+// suffixed is name with the digest of id behind it, within what clients take.
+func suffixed(name, id string) string {
 	sum := sha256.Sum256([]byte(id))
 	suffix := "_" + hex.EncodeToString(sum[:4])
-	return strings.TrimRight(name[:min(len(name), limit-len(suffix))], "_-") + suffix
+	return strings.TrimRight(name[:min(len(name), mcp.MaxClientToolName-len(suffix))], "_-") + suffix
 }
 
 // nameAll names operations by their ids, or by method and path. Of those that
@@ -49,9 +49,9 @@ func suffixed(name, id string, limit int) string {
 func nameAll(operations []*operation) {
 	byName := map[string][]*operation{}
 	for _, o := range operations {
-		o.name = clean(o.ID, mcp.MaxClientToolName)
+		o.name = clean(o.ID)
 		if o.name == "" {
-			o.name = clean(strings.ToLower(o.method)+o.path, mcp.MaxClientToolName)
+			o.name = clean(strings.ToLower(o.method) + o.path)
 		}
 		byName[o.name] = append(byName[o.name], o)
 	}
@@ -68,7 +68,7 @@ func nameAll(operations []*operation) {
 		})
 		for _, o := range same {
 			if len(exact) != 1 || o != exact[0] {
-				o.name = suffixed(o.name, o.method+" "+o.path, mcp.MaxClientToolName)
+				o.name = suffixed(o.name, o.method+" "+o.path)
 			}
 		}
 	}

@@ -127,16 +127,16 @@ func isJSON(base string) bool { return base == mediaJSON || strings.HasSuffix(ba
 // argument gives the name of the argument for a parameter: its own, in
 // characters that clients take, and its place where another has that name.
 func (in *input) argument(name, place string) string {
-	base := clean(name, mcp.MaxClientToolName)
+	base := clean(name)
 	if base == "" {
 		base = place
 	}
-	for _, candidate := range []string{base, suffix(base, place), suffixed(base, place+" "+name, mcp.MaxClientToolName)} {
+	for _, candidate := range []string{base, suffix(base, place), suffixed(base, place+" "+name)} {
 		if _, taken := in.properties[candidate]; !taken {
 			return candidate
 		}
 	}
-	return suffixed(base, place+"\x00"+name, mcp.MaxClientToolName)
+	return suffixed(base, place+"\x00"+name)
 }
 
 func suffix(base, place string) string {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // direction says which way values of a schema go.
@@ -101,26 +102,17 @@ func (c *conversion) keyword(key string, value any, depth int) (any, bool) {
 			return nil, false
 		}
 		return c.reference(ref)
-	case dropped[key], len(key) > 2 && key[:2] == "x-":
+	case dropped[key], strings.HasPrefix(key, "x-"):
 		return nil, false
 	case key == "type":
 		value = knownTypes(value)
 		return value, value != nil
-	case c.way == response && key == "examples", c.way == response && key == "additionalProperties" && value == false:
+	case c.way == response && (key == "examples" || key == "additionalProperties" && value == false):
 		return nil, false
 	case mapped[key]:
-		members, _ := value.(object)
-		out := make(object, len(members))
-		for _, name := range slices.Sorted(maps.Keys(members)) {
-			out[name] = c.schema(members[name], depth+1)
-		}
-		return out, true
+		return c.byName(value, depth), true
 	case listed[key]:
-		var out []any
-		elements, _ := value.([]any)
-		for _, element := range elements {
-			out = append(out, c.schema(element, depth+1))
-		}
+		out := c.list(value, depth)
 		return out, len(out) > 0
 	case nested[key]:
 		return c.schema(value, depth+1), true
@@ -133,6 +125,25 @@ func (c *conversion) keyword(key string, value any, depth int) (any, bool) {
 		return nil, false
 	}
 	return value, true
+}
+
+// byName converts schemas that stand by name.
+func (c *conversion) byName(value any, depth int) object {
+	members, _ := value.(object)
+	out := make(object, len(members))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		out[name] = c.schema(members[name], depth+1)
+	}
+	return out
+}
+
+func (c *conversion) list(value any, depth int) []any {
+	var out []any
+	elements, _ := value.([]any)
+	for _, element := range elements {
+		out = append(out, c.schema(element, depth+1))
+	}
+	return out
 }
 
 // knownTypes is type without what JSON Schema does not know; nil for nothing.

@@ -12,7 +12,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// ErrNoServer: the document does not say where its API is.
+// ErrNoServer says that the document does not say where its API is.
 var ErrNoServer = errors.New("the document names no server with a whole URL, and none is given")
 
 // Base gives the URL of the document's first server. A relative one, and that

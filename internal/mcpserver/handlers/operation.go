@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/espalier-dev/espalier/internal/expression"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
@@ -31,9 +30,9 @@ type operation struct {
 
 // Operation makes the handler of one operation of an API. Headers of the
 // connection win over those of the operation.
-func (f *Factory) Operation(tool string, request *openapi.Request, connection *serverconfig.Connection, timeout time.Duration) (call.Handler, error) {
+func (f *Factory) Operation(tool string, request *openapi.Request, connection *serverconfig.Connection) (call.Handler, error) {
 	h := &httpHandler{
-		factory: f, tool: tool, method: request.Method, timeout: timeout, tls: connection.TLS, input: schema.Unchecked(),
+		factory: f, tool: tool, method: request.Method, timeout: defaultTimeout, tls: connection.TLS, input: schema.Unchecked(),
 		operation: &operation{Request: request, byArg: map[string]*openapi.Param{}, names: map[string]bool{}},
 	}
 	for i := range request.Params {

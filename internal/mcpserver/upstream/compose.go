@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+	"github.com/espalier-dev/espalier/internal/openapi"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -21,6 +22,8 @@ import (
 type Listing struct {
 	*client.Lists
 	Can client.Abilities
+	// Left is what of an OpenAPI document is not served, or only in part.
+	Left []openapi.Left
 }
 
 // Composed is a catalog with the tools of its upstreams.
@@ -30,6 +33,8 @@ type Composed struct {
 	// NotServed are tools of upstreams that are not served, and why. What the
 	// owner left out by include, exclude or filter is not among them.
 	NotServed []podreport.NotServed
+	// Flagged are those that are served and lack something of theirs.
+	Flagged []podreport.NotServed
 }
 
 // candidate is a tool of an upstream under its final name.
@@ -58,6 +63,7 @@ func Compose(config *serverconfig.Config, listings map[string]Listing) Composed 
 		u := &config.Upstreams[i]
 		if listing, ok := listings[u.Name]; ok {
 			all = append(all, out.adapt(u, policy, listing.Tools)...)
+			out.leave(u, listing.Left)
 		}
 	}
 	all = out.filter(policy, all)
@@ -93,6 +99,17 @@ func caching(config *serverconfig.Config, listings map[string]Listing) (seconds 
 
 func (c *Composed) refuse(name, reason string) {
 	c.NotServed = append(c.NotServed, podreport.NotServed{Kind: "tool", Name: name, Reason: reason})
+}
+
+// leave names what was left out of a document.
+func (c *Composed) leave(u *serverconfig.Upstream, left []openapi.Left) {
+	for _, l := range left {
+		to := &c.NotServed
+		if l.Served {
+			to = &c.Flagged
+		}
+		*to = append(*to, podreport.NotServed{Kind: "tool", Name: u.Prefix + l.Name, Reason: string(l.Reason)})
+	}
 }
 
 // adapt gives the tools of one upstream under their final names.

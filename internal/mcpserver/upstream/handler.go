@@ -72,6 +72,10 @@ func (h *handler) call(ctx context.Context, c *call.Call) (*call.Result, error) 
 		if !ok {
 			return nil, h.unavailable(nil)
 		}
+		if d, ok := l.session.(direct); ok {
+			defer done()
+			return d.Handle(ctx, h.target.Tool, c)
+		}
 		raw, err := l.Call(ctx, request)
 		done()
 		if client.ReasonOf(err) == client.SessionLost {

@@ -38,13 +38,16 @@ type Timing struct {
 	Backoff, MaxBackoff time.Duration
 	// Credential is how often mounted credentials are looked at.
 	Credential time.Duration
+	// Document is how often a document at a URL is asked for; the default
+	// when zero.
+	Document time.Duration
 }
 
 // DefaultTiming is that of the shared server.
 func DefaultTiming() Timing {
 	return Timing{
 		Health: 30 * time.Second, Handshake: 10 * time.Second, Keep: 60 * time.Second, Settle: 30 * time.Second,
-		Refresh: 30 * time.Second, Seldom: 5 * time.Minute, Backoff: time.Second, MaxBackoff: 30 * time.Second, Credential: 2 * time.Second,
+		Refresh: 30 * time.Second, Seldom: 5 * time.Minute, Backoff: time.Second, MaxBackoff: 30 * time.Second, Credential: 2 * time.Second, Document: 5 * time.Minute,
 	}
 }
 
@@ -52,6 +55,8 @@ func DefaultTiming() Timing {
 type Options struct {
 	// Client gives the HTTP client for TLS settings; nil is none.
 	Client func(*serverconfig.TLS) (*http.Client, error)
+	// Operation makes the handlers of the operations of APIs.
+	Operation OperationFactory
 	// Credentials are the mounted keys.
 	Credentials *credentials.Store
 	// Changed is called when what Compose or Report gives may have changed.
@@ -87,6 +92,9 @@ type Manager struct {
 func New(options Options) *Manager {
 	if options.Timing == (Timing{}) {
 		options.Timing = DefaultTiming()
+	}
+	if options.Timing.Document == 0 {
+		options.Timing.Document = DefaultTiming().Document
 	}
 	m := &Manager{
 		options: options, timing: options.Timing, log: options.Log, metrics: newMetrics(), now: time.Now,
@@ -145,6 +153,9 @@ func (m *Manager) Configure(config *serverconfig.Config) {
 }
 
 func sameConnection(a, b *serverconfig.Upstream) bool {
+	if a.OpenAPI != nil || b.OpenAPI != nil {
+		return reflect.DeepEqual(a, b) // Only what is included is made of a document.
+	}
 	return a.Protocol == b.Protocol && reflect.DeepEqual(a.Connection, b.Connection) && reflect.DeepEqual(a.Stdio, b.Stdio)
 }
 
@@ -184,10 +195,12 @@ func (m *Manager) Report(served map[string]int) []podreport.Upstream {
 	var out []podreport.Upstream
 	for _, s := range m.all() {
 		s.mu.Lock()
-		out = append(out, podreport.Upstream{
+		u := podreport.Upstream{
 			Name: s.config.Name, State: s.state, Reason: string(s.reason), Protocol: s.protocol, Tools: served[Source(s.config.Name)],
 			Child: s.childState(),
-		})
+		}
+		s.documentState(&u)
+		out = append(out, u)
 		s.mu.Unlock()
 	}
 	return out
@@ -247,6 +260,9 @@ func (m *Manager) headers(values []serverconfig.Value) (header http.Header, cred
 
 // fingerprint tells credentials apart. It is kept in memory only.
 func (m *Manager) fingerprint(u *serverconfig.Upstream) string {
+	if u.OpenAPI != nil {
+		return "" // Read anew for each request.
+	}
 	hash := sha256.New()
 	add := func(path string) {
 		if path == "" {
@@ -277,6 +293,9 @@ func Files(u *serverconfig.Upstream) []string {
 		if path != "" {
 			out = append(out, path)
 		}
+	}
+	if u.OpenAPI != nil {
+		add(u.OpenAPI.DocumentFile)
 	}
 	for _, v := range u.Headers {
 		add(v.File)
