@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/glob"
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/handlers"
@@ -106,9 +105,7 @@ func (d *document) take(data []byte) error {
 	}
 	options := openapi.Options{
 		Base: config.URL, BaseDeclared: config.URL != "", DocumentURL: config.OpenAPI.DocumentURL,
-		Wanted: func(name string) bool {
-			return (len(config.Include) == 0 || glob.Any(config.Include, name)) && !glob.Any(config.Exclude, name)
-		},
+		Wanted: func(name string) bool { return wanted(config, name) },
 	}
 	for _, h := range config.Headers {
 		options.Headers = append(options.Headers, h.Name)
