@@ -24,10 +24,18 @@ import (
 // OperationFactory makes the handler of one operation of an API.
 type OperationFactory func(tool string, request *openapi.Request, connection *serverconfig.Connection) (call.Handler, error)
 
-// direct is a session that answers the calls of its tools itself, with what a
-// call is made of here.
-type direct interface {
+// answers is a session that gives the answers to calls of its tools itself, with what
+// a call is made of here.
+type answers interface {
 	Handle(ctx context.Context, tool string, c *call.Call) (*call.Result, error)
+}
+
+// itself is a session without what stands before it for one call.
+func itself(s session) session {
+	if b, ok := s.(*bridged); ok {
+		return b.session
+	}
+	return s
 }
 
 // watched is a session that can be in trouble and still serve what it had.
@@ -61,7 +69,7 @@ type document struct {
 
 var (
 	_ session = (*document)(nil)
-	_ direct  = (*document)(nil)
+	_ answers = (*document)(nil)
 	_ watched = (*document)(nil)
 )
 
@@ -156,7 +164,7 @@ func localURL(raw string) bool {
 	return err == nil && handlers.IsLocalHost(u.Hostname())
 }
 
-// Handle implements direct.
+// Handle implements answers.
 func (d *document) Handle(ctx context.Context, tool string, c *call.Call) (*call.Result, error) {
 	d.mu.Lock()
 	handler := d.handlers[tool]
