@@ -69,12 +69,21 @@ const (
 	MethodPromptsList         = "prompts/list"
 	MethodPromptsGet          = "prompts/get"
 	MethodComplete            = "completion/complete"
-	MethodSubscriptionsListen = "subscriptions/listen" // modern only
-	MethodSetLevel            = "logging/setLevel"     // legacy only
+	MethodSubscriptionsListen = "subscriptions/listen"  // modern only
+	MethodSetLevel            = "logging/setLevel"      // legacy only
+	MethodSubscribe           = "resources/subscribe"   // legacy only
+	MethodUnsubscribe         = "resources/unsubscribe" // legacy only
 
-	NotificationInitialized  = "notifications/initialized" // legacy only
+	// What a server asks of a legacy client.
+	MethodSample = "sampling/createMessage"
+	MethodElicit = "elicitation/create"
+	MethodRoots  = "roots/list"
+
+	NotificationInitialized  = "notifications/initialized"        // legacy only
+	NotificationRootsChanged = "notifications/roots/list_changed" // legacy only
 	NotificationCancelled    = "notifications/cancelled"
 	NotificationProgress     = "notifications/progress"
+	NotificationLog          = "notifications/message"
 	NotificationToolsChanged = "notifications/tools/list_changed"
 	NotificationResources    = "notifications/resources/list_changed"
 	NotificationPrompts      = "notifications/prompts/list_changed"
@@ -97,6 +106,7 @@ const (
 	MetaClientCapabilities = "io.modelcontextprotocol/clientCapabilities"
 	MetaClientInfo         = "io.modelcontextprotocol/clientInfo"
 	MetaServerInfo         = "io.modelcontextprotocol/serverInfo"
+	MetaLogLevel           = "io.modelcontextprotocol/logLevel"
 	MetaSubscriptionID     = "io.modelcontextprotocol/subscriptionId"
 	// MetaCatalogDigest is Espalier's own: the digest of the catalog that an
 	// answer of discover or initialize was made from.
@@ -154,3 +164,7 @@ func ValidToolName(name string) bool {
 	}
 	return true
 }
+
+// LogLevels are the words for the severity of log messages, the least severe
+// first.
+var LogLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}

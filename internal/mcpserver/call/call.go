@@ -142,6 +142,9 @@ const (
 	UpstreamUnavailable Reason = "UpstreamUnavailable"
 	UpstreamError       Reason = "UpstreamError"
 	HopLimit            Reason = "HopLimit"
+	// InputRequired: the call asks for more in a way that the client does not
+	// know.
+	InputRequired Reason = "InputRequired"
 )
 
 // Error is a failure that a model and a program can read.

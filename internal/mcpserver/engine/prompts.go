@@ -32,9 +32,13 @@ func (e *Engine) getPrompt(ctx context.Context, r *Request) Reply {
 	}
 	c := &call.Call{Kind: call.Prompt, Args: args}
 	c.Read = func(ctx context.Context, uri string) (*call.Result, error) { return e.readFor(ctx, r.Snapshot, c, uri) }
+	back := passOn(r, c)
 	result, failure := e.runEntry(ctx, r, &prompt.Entry, c)
-	if failure != nil {
-		return r.refuse(failure)
+	switch {
+	case failure != nil:
+		return back.finish(r.refuse(failure))
+	case result.Input != nil:
+		return back.finish(Reply{Body: appendInput(r, result)})
 	}
 	out := wire.AppendResultHead(r.Out, r.Message.ID)
 	out = append(out, `{"messages":`...)
@@ -46,7 +50,7 @@ func (e *Engine) getPrompt(ctx context.Context, r *Request) Reply {
 		out = append(out, `,"resultType":"complete"`...)
 		out = appendServerInfo(out, r)
 	}
-	return Reply{Body: append(out, "}}"...)}
+	return back.finish(Reply{Body: append(out, "}}"...)})
 }
 
 // checkArguments: all that are required, none that is not declared, and every

@@ -24,12 +24,16 @@ func (e *Engine) readResource(ctx context.Context, r *Request) Reply {
 	if resource == nil {
 		return e.unknownResource(r, uri)
 	}
-	result, failure := e.runEntry(ctx, r, &resource.Entry, resourceCall(uri, variables))
-	if failure != nil {
-		if failure.Reason == call.NotFound {
-			return e.unknownResource(r, uri)
-		}
-		return r.refuse(failure)
+	c := resourceCall(uri, variables)
+	back := passOn(r, c)
+	result, failure := e.runEntry(ctx, r, &resource.Entry, c)
+	switch {
+	case failure != nil && failure.Reason == call.NotFound:
+		return back.finish(e.unknownResource(r, uri))
+	case failure != nil:
+		return back.finish(r.refuse(failure))
+	case result.Input != nil:
+		return back.finish(Reply{Body: appendInput(r, result)})
 	}
 	out := wire.AppendResultHead(r.Out, r.Message.ID)
 	out = append(out, `{"contents":`...)
@@ -39,7 +43,7 @@ func (e *Engine) readResource(ctx context.Context, r *Request) Reply {
 		out = appendPrivate(out, resource)
 		out = appendServerInfo(out, r)
 	}
-	return Reply{Body: append(out, "}}"...)}
+	return back.finish(Reply{Body: append(out, "}}"...)})
 }
 
 func resourceCall(uri string, variables map[string]string) *call.Call {

@@ -161,12 +161,12 @@ func (s *Snapshot) render() {
 	s.Discover = append(out, '}')
 }
 
-// capabilities are those of the declared catalog, served or not. A modern
-// client is told of changes; no stream reaches a legacy client yet, so it is
-// promised none.
-func (s *Snapshot) capabilities(modern bool) []byte {
+// capabilities are those of the declared catalog, served or not. A client
+// that can be reached is told of changes; one of the legacy era without a
+// session cannot be, and is promised none.
+func (s *Snapshot) capabilities(reachable bool) []byte {
 	changes, updates := "{}", "{}"
-	if modern {
+	if reachable {
 		changes, updates = `{"listChanged":true}`, `{"listChanged":true,"subscribe":true}`
 	}
 	out := append([]byte(`{"tools":`), changes...)
@@ -178,6 +178,10 @@ func (s *Snapshot) capabilities(modern bool) []byte {
 	}
 	if s.completes() {
 		out = wire.AppendField(out, "completions", []byte("{}"))
+	}
+	// Only upstreams have anything to log to clients.
+	if reachable && len(s.Config.Upstreams) > 0 {
+		out = wire.AppendField(out, "logging", []byte("{}"))
 	}
 	return append(out, '}')
 }
@@ -215,11 +219,15 @@ func (s *Snapshot) AppendCaching(dst []byte) []byte {
 	return append(dst, `,"cacheScope":"public"`...)
 }
 
+// LegacyCapabilities are the capabilities that a legacy client is told, a raw
+// object. Who has a session can be reached.
+func (s *Snapshot) LegacyCapabilities(session bool) []byte { return s.capabilities(session) }
+
 // AppendInitialize writes the result of initialize at a legacy version.
-func (s *Snapshot) AppendInitialize(dst []byte, version string) []byte {
+func (s *Snapshot) AppendInitialize(dst []byte, version string, capabilities []byte) []byte {
 	dst = append(dst, `{"protocolVersion":`...)
 	dst = wire.AppendString(dst, version)
-	dst = wire.AppendField(dst, "capabilities", s.capabilities(false))
+	dst = wire.AppendField(dst, "capabilities", capabilities)
 	dst = append(dst, `,"serverInfo":`...)
 	dst = append(dst, s.ServerInfo...)
 	if s.Config.Server.Instructions != "" {

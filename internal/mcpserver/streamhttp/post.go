@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
@@ -51,7 +52,7 @@ func (b *buffers) release() {
 }
 
 // post reads one message and answers it.
-func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Handler, snapshot *registry.Snapshot) {
+func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Handler, snapshot *registry.Snapshot, tenant string) {
 	if status, err := checkMedia(r); err != nil {
 		refuse(w, status, err)
 		return
@@ -64,7 +65,7 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 		return
 	}
 	if wire.IsBatch(b.in.Bytes()) {
-		t.batch(w, r, h, snapshot, b)
+		t.batch(w, r, h, snapshot, tenant, b)
 		return
 	}
 	m := &b.message
@@ -80,14 +81,27 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 		writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
 		return
 	}
+	var x *exchange
+	if request.Era == engine.Legacy {
+		x = new(exchange)
+		if status, err := x.bind(w, r, h, request, tenant); err != nil {
+			writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
+			return
+		}
+	}
 	if m.IsResponse {
-		// Nothing is ever asked of a client here, so nothing is answered.
+		if x != nil && x.session != nil {
+			x.session.Answer(m) // One that comes too late is no error.
+		}
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	reply := h.Handle(r.Context(), request)
+	reply := x.handle(r, h, request)
 	if reply.Body != nil {
 		b.out = reply.Body
+	}
+	if reply.Session != nil {
+		w.Header().Set(mcp.HeaderSessionID, reply.Session.ID)
 	}
 	if !reply.Streamed {
 		writeReply(w, reply)
@@ -163,7 +177,7 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 }
 
 // batch answers the batches of revision 2025-03-26, one message after another.
-func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Handler, snapshot *registry.Snapshot, b *buffers) {
+func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Handler, snapshot *registry.Snapshot, tenant string, b *buffers) {
 	if version := r.Header.Get(mcp.HeaderProtocolVersion); version != "" && version != mcp.Version20250326 {
 		refuse(w, http.StatusBadRequest, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "batches belong to revision 2025-03-26: send one message per request"})
 		return
@@ -173,9 +187,14 @@ func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Ha
 		refuse(w, http.StatusBadRequest, invalid)
 		return
 	}
+	s, status, err := find(r, h, tenant)
+	if err != nil {
+		refuse(w, status, err)
+		return
+	}
 	var answers []json.RawMessage
 	for _, raw := range messages {
-		if answer := t.batched(r, h, snapshot, raw); answer != nil {
+		if answer := t.batched(r, h, snapshot, s, raw); answer != nil {
 			answers = append(answers, answer)
 		}
 	}
@@ -193,16 +212,23 @@ func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Ha
 	writeJSON(w, http.StatusOK, append(out, ']'))
 }
 
-func (t *Transport) batched(r *http.Request, h transport.Handler, snapshot *registry.Snapshot, raw []byte) []byte {
+func (t *Transport) batched(r *http.Request, h transport.Handler, snapshot *registry.Snapshot, s *session.Session, raw []byte) []byte {
 	m := new(wire.Message)
 	if err := wire.DecodeMessage(raw, m); err != nil {
 		return wire.AppendError(nil, m.ID, err)
 	}
+	request := &engine.Request{Snapshot: snapshot, Era: engine.Legacy, Message: m, Session: s}
+	if s != nil {
+		request.Calls = &s.Calls
+	}
 	if m.IsResponse {
+		if s != nil {
+			s.Answer(m)
+		}
 		return nil
 	}
 	if m.Method == mcp.MethodInitialize {
 		return wire.AppendError(nil, m.ID, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "initialize cannot stand in a batch"})
 	}
-	return h.Handle(r.Context(), &engine.Request{Snapshot: snapshot, Era: engine.Legacy, Message: m}).Body
+	return h.Handle(r.Context(), request).Body
 }
