@@ -188,16 +188,20 @@ func TestSDKSession(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	logged, changed := make(chan string, 10), make(chan struct{}, 10)
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+	options := &mcp.ClientOptions{
 		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": r.Params.Message}}, nil
 		},
+		//nolint:staticcheck // Legacy clients still do it.
 		CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+			//nolint:staticcheck // See above.
 			return &mcp.CreateMessageResult{Model: "m", Role: "assistant", Content: &mcp.TextContent{Text: "sampled"}}, nil
 		},
+		//nolint:staticcheck // See above.
 		LoggingMessageHandler:  func(_ context.Context, r *mcp.LoggingMessageRequest) { logged <- string(r.Params.Level) },
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} },
-	})
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, options)
 	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: f.url(), HTTPClient: f.client}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	must(t, err)
 	for name, want := range map[string]string{"elicit": `"answer":"who?"`, "sample": "sampled"} {
@@ -206,6 +210,7 @@ func TestSDKSession(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", name, result, err)
 		}
 	}
+	//nolint:staticcheck // See above.
 	must(t, session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "debug"}))
 	if _, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "log"}); err != nil {
 		t.Error(err)

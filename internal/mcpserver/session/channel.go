@@ -81,13 +81,11 @@ func (c *Channel) Send(message []byte) error {
 	if direct == nil {
 		return nil
 	}
-	if send(direct, e) != nil {
+	if send(direct, e) == nil {
+		s.took(c, e.seq)
+	} else {
 		c.detach()
-		return nil
 	}
-	s.mu.Lock()
-	c.sent = max(c.sent, e.seq)
-	s.mu.Unlock()
 	return nil
 }
 

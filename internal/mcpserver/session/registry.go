@@ -20,10 +20,13 @@ var (
 	ErrClosed = errors.New("the server is shutting down")
 )
 
+// Limits where the catalog says nothing.
 const (
-	// DefaultMax and DefaultIdle hold where the catalog says nothing.
 	DefaultMax  = 1000
 	DefaultIdle = 30 * time.Minute
+)
+
+const (
 	// yields is how long a session must have been idle to make room for a new
 	// one: most clients never end theirs.
 	yields = time.Minute

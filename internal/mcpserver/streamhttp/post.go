@@ -81,22 +81,20 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 		writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
 		return
 	}
-	var x *exchange
-	if request.Era == engine.Legacy {
-		x = new(exchange)
-		if status, err := x.bind(w, r, h, request, tenant); err != nil {
-			writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
-			return
-		}
+	x, status, err := bind(w, r, h, request, tenant)
+	if err != nil {
+		writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
+		return
 	}
 	if m.IsResponse {
-		if x != nil && x.session != nil {
-			x.session.Answer(m) // One that comes too late is no error.
-		}
+		x.answer(m)
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	reply := x.handle(r, h, request)
+	t.answer(w, b, x.handle(r, h, request))
+}
+
+func (t *Transport) answer(w http.ResponseWriter, b *buffers, reply engine.Reply) {
 	if reply.Body != nil {
 		b.out = reply.Body
 	}
@@ -173,7 +171,7 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 		header.Set("Retry-After", "1")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // A client that is gone is no error of ours.
+	_, _ = w.Write(body) //nolint:gosec // JSON that says so; and a client that is gone is no error of ours
 }
 
 // batch answers the batches of revision 2025-03-26, one message after another.
@@ -222,9 +220,7 @@ func (t *Transport) batched(r *http.Request, h transport.Handler, snapshot *regi
 		request.Calls = &s.Calls
 	}
 	if m.IsResponse {
-		if s != nil {
-			s.Answer(m)
-		}
+		(&exchange{session: s}).answer(m)
 		return nil
 	}
 	if m.Method == mcp.MethodInitialize {

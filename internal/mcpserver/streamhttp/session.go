@@ -45,37 +45,50 @@ func find(r *http.Request, h transport.Handler, tenant string) (*session.Session
 }
 
 // bind gives a legacy request its session: the one that it names, or, for
-// initialize, a new one.
-func (x *exchange) bind(w http.ResponseWriter, r *http.Request, h transport.Handler, request *engine.Request, tenant string) (int, *wire.Error) {
+// initialize, a new one. The exchange is nil where there is none.
+func bind(w http.ResponseWriter, r *http.Request, h transport.Handler, request *engine.Request, tenant string) (*exchange, int, *wire.Error) {
+	if request.Era != engine.Legacy {
+		return nil, 0, nil
+	}
 	if request.Message.Method == mcp.MethodInitialize {
 		request.NewSession = func() (*session.Session, error) {
 			return h.Sessions().Open(tenant, string(serverconfig.TransportStreamableHTTP))
 		}
-		return 0, nil
+		return nil, 0, nil
 	}
 	s, status, err := find(r, h, tenant)
 	if s == nil {
-		return status, err
+		return nil, status, err
 	}
-	x.session = s
+	x := &exchange{session: s}
 	request.Session, request.Calls = s, &s.Calls
-	request.Open = func() (engine.Stream, error) {
-		connection, err := openStream(w)
-		if err != nil {
-			return nil, err
-		}
-		x.channel = s.Channel(connection)
-		x.opened.Store(true)
-		x.channel.Prime()
-		return x.channel, nil
+	request.Open = func() (engine.Stream, error) { return x.open(w) }
+	return x, 0, nil
+}
+
+// open makes the answer a stream that can be taken up again.
+func (x *exchange) open(w http.ResponseWriter) (engine.Stream, error) {
+	connection, err := openStream(w)
+	if err != nil {
+		return nil, err
 	}
-	return 0, nil
+	x.channel = x.session.Channel(connection)
+	x.opened.Store(true)
+	x.channel.Prime()
+	return x.channel, nil
+}
+
+// answer takes a response of the client. One that comes too late is no error.
+func (x *exchange) answer(m *wire.Message) {
+	if x != nil && x.session != nil {
+		x.session.Answer(m)
+	}
 }
 
 // handle answers a request. One of a session outlives its connection once the
 // answer is a stream: the client may take that up again.
 func (x *exchange) handle(r *http.Request, h transport.Handler, request *engine.Request) engine.Reply {
-	if x == nil || x.session == nil || request.Message.ID == nil {
+	if x == nil || request.Message.ID == nil {
 		return h.Handle(r.Context(), request)
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
