@@ -106,6 +106,10 @@ test-e2e: ## Run the tests on a real cluster, the local one unless KUBECONFIG sa
 bench: ## Run the benchmarks; prints lines "BENCH name value unit".
 	@hack/bench
 
+.PHONY: soak
+soak: ## Measure what the operator costs for fleets of 100 to 3,000 servers (root, Linux, half an hour).
+	@hack/scale -fleets=100x2,1000x2,3000x2,500x1
+
 ##@ Build
 
 .PHONY: build

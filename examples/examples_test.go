@@ -60,6 +60,9 @@ func check(t *testing.T, server *mcpv1.MCPServer, registrations []mcpv1.Registra
 		}
 	}
 	built := catalog.Build(server, compiled, serverconfig.ProbeTrust{})
+	if !built.Server.Accepted {
+		t.Errorf("%s: %s: %s", server.Name, built.Server.Reason, built.Server.Message)
+	}
 	for id, verdict := range built.Verdicts {
 		if !verdict.Accepted {
 			t.Errorf("%s: %s: %s", id, verdict.Reason, verdict.Message)

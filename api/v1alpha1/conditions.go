@@ -17,7 +17,8 @@ const (
 
 	// ConditionAccepted: the spec is sound.
 	//
-	// True: Accepted. False: InvalidFilter, InvalidPodTemplate,
+	// True: Accepted. False: InvalidFilter, InvalidAuth, InvalidAccess,
+	// InvalidLimits, InvalidExtensions, InvalidPodTemplate,
 	// PodSecurityViolation, CatalogTooLarge. On an MCPTool, MCPResource or
 	// MCPPrompt also NoExecutor (True), InvalidInputSchema,
 	// InvalidOutputSchema, InvalidExpression, InvalidMeta, InvalidURL,
@@ -28,8 +29,8 @@ const (
 	// ConditionResolvedRefs: the Secrets, ConfigMaps and MCPServers that are named exist.
 	//
 	// True: ResolvedRefs. False: SecretNotFound, SecretKeyNotFound,
-	// ConfigMapNotFound, ConfigMapKeyNotFound, ServerNotFound, Forbidden.
-	// Unknown: Pending.
+	// ConfigMapNotFound, ConfigMapKeyNotFound, ServerNotFound,
+	// ClusterKeysUnavailable, Forbidden. Unknown: Pending.
 	ConditionResolvedRefs = "ResolvedRefs"
 
 	// ConditionAvailable: the pods run.
@@ -96,6 +97,14 @@ const (
 	ReasonAccepted = "Accepted"
 	// ReasonInvalidFilter: tools.filter does not compile.
 	ReasonInvalidFilter = "InvalidFilter"
+	// ReasonInvalidAuth: auth.jwt.jwks holds no usable public key.
+	ReasonInvalidAuth = "InvalidAuth"
+	// ReasonInvalidAccess: an expression of access does not compile; what its rule matches is hidden.
+	ReasonInvalidAccess = "InvalidAccess"
+	// ReasonInvalidLimits: an expression of limits.rules does not compile; its rule limits every caller.
+	ReasonInvalidLimits = "InvalidLimits"
+	// ReasonInvalidExtensions: an extension has no proper name or is no object; it is not declared.
+	ReasonInvalidExtensions = "InvalidExtensions"
 	// ReasonInvalidPodTemplate: workload.podTemplate cannot be merged; the message has the path.
 	ReasonInvalidPodTemplate = "InvalidPodTemplate"
 	// ReasonPodSecurityViolation: the pods break the Pod Security level of --pod-security.
@@ -113,6 +122,8 @@ const (
 	ReasonConfigMapNotFound = "ConfigMapNotFound"
 	// ReasonConfigMapKeyNotFound: a ConfigMap lacks a key that is named.
 	ReasonConfigMapKeyNotFound = "ConfigMapKeyNotFound"
+	// ReasonClusterKeysUnavailable: the API server does not publish the keys of service account tokens.
+	ReasonClusterKeysUnavailable = "ClusterKeysUnavailable"
 
 	// ReasonAvailable: the pods run.
 	ReasonAvailable = "Available"

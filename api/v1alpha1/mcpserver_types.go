@@ -74,6 +74,7 @@ type MCPServerList struct {
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Stdio') == has(self.stdio)",message="stdio is for type Stdio, and needed there"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'External') == has(self.external)",message="external is for type External, and needed there"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.tools) || has(self.limits) || has(self.cacheSeconds) || has(self.cors) || has(self.publicURL) || has(self.serverInfo))",message="tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools or Stdio: Espalier does not stand in front of a Container or an External server"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.auth) || has(self.access) || has(self.accessDefault) || has(self.extensions))",message="auth, access, accessDefault and extensions need type Tools or Stdio: a Container or an External server decides by itself who may call it"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.transports)",message="transports is for types Tools and Stdio: a Container has container.path, an External server has external.url"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !(has(self.workload) || has(self.suspend) || has(self.startupTimeoutSeconds) || has(self.terminationGracePeriodSeconds))",message="workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !has(self.probe) || !(has(self.probe.gateReadiness) || has(self.probe.via))",message="probe.gateReadiness and probe.via need pods, and type External has none"
@@ -115,8 +116,9 @@ type MCPServerSpec struct {
 	// +optional
 	CORS *CORS `json:"cors,omitempty"`
 
-	// publicURL is what clients outside the cluster use. A browser's Origin
-	// is checked against it.
+	// publicURL is the MCP endpoint as clients outside the cluster write it. A
+	// browser's Origin is checked against it, and auth.jwt names it as the
+	// protected resource. Defaults to the Service's URL there.
 	// +optional
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
@@ -140,6 +142,33 @@ type MCPServerSpec struct {
 	// limits of what callers may use.
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
+
+	// auth says who may call. Absent is everybody.
+	// +optional
+	Auth *Auth `json:"auth,omitempty"` //nolint:kubeapilinter // Its rule says in words that it cannot be empty.
+
+	// access says which entries a caller sees and calls. All rules that match
+	// an entry must be true.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Access []AccessRule `json:"access,omitempty"`
+
+	// accessDefault says what happens to an entry that no rule of access
+	// matches. Defaults to Allow.
+	// +optional
+	AccessDefault AccessDefault `json:"accessDefault,omitempty"`
+
+	// extensions of the protocol that the server declares in its
+	// capabilities: an object for each name, such as
+	// com.example/notes: {version: "1"}. What they mean is between the tools
+	// and their clients.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Extensions *JSON `json:"extensions,omitempty"`
 
 	// cacheSeconds is how long clients may keep lists. Defaults to 5.
 	// +optional
@@ -364,7 +393,8 @@ type ToolsPolicy struct {
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
 }
 
-// Limits of what callers may use of one replica.
+// Limits of what callers may use of one replica. Nothing is counted over
+// replicas: with three of them a caller has up to three times as much.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.burst) || has(self.requestsPerSecond)",message="burst needs requestsPerSecond"
 // +kubebuilder:validation:MinProperties=1
@@ -406,6 +436,18 @@ type Limits struct {
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=104857600
 	MaxMessageBytes *int64 `json:"maxMessageBytes,omitempty"`
+
+	// budget of each caller for all calls.
+	// +optional
+	Budget *Budget `json:"budget,omitempty"`
+
+	// rules limit calls of some tools by some callers. A call keeps to every
+	// rule that is about it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Rules []LimitRule `json:"rules,omitempty"` //nolint:kubeapilinter // One of two fields is needed, as a rule says.
 }
 
 // ProbeVia says which address of a server with pods is dialled.

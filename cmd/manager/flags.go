@@ -38,6 +38,7 @@ type flags struct {
 	metricsAddress string
 	metricsSecure  bool
 	healthAddress  string
+	pprofAddress   string
 }
 
 func newFlags(fs *flag.FlagSet) *flags {
@@ -65,6 +66,7 @@ func newFlags(fs *flag.FlagSet) *flags {
 	fs.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443", "Address of the metrics; 0 switches them off.")
 	fs.BoolVar(&f.metricsSecure, "metrics-secure", true, "Serve metrics over HTTPS to who may get /metrics.")
 	fs.StringVar(&f.healthAddress, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz.")
+	fs.StringVar(&f.pprofAddress, "pprof-bind-address", "", "Address of /debug/pprof, for developers; empty switches it off. Whoever reaches it can read the operator's memory.")
 	return f
 }
 

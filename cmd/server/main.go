@@ -33,6 +33,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	options := mcpserver.Options{Version: version.Version}
 	flags.StringVar(&options.CatalogDir, "catalog", "/etc/espalier/catalog", "folder of the mounted catalog")
 	flags.StringVar(&options.CredentialsDir, "credentials", "/etc/espalier/credentials", "folder of the mounted credentials")
+	flags.StringVar(&options.APIKeysDir, "api-keys", "/etc/espalier/api-keys", "folder of the mounted Secrets of API keys")
 	flags.StringVar(&options.Listen, "listen", ":8080", "address that clients call")
 	flags.StringVar(&options.InternalListen, "internal-listen", ":8081", "address of report, health, readiness and metrics")
 	flags.DurationVar(&options.DrainDelay, "drain-delay", 5*time.Second, "how long a stopping server still takes new requests")

@@ -16,7 +16,8 @@ import (
 
 // Catalog is what one MCPServer serves, and a verdict on each registration.
 type Catalog struct {
-	// Server is the verdict on the server's own part of it (tools.filter).
+	// Server is the verdict on the server's own part of it: tools.filter,
+	// auth, access, limits, extensions.
 	Server Verdict
 	// Config is the catalog file. It is made in any case: a filter that does
 	// not compile hides every tool.
@@ -25,7 +26,7 @@ type Catalog struct {
 	Verdicts map[ID]Verdict
 	// Served are the accepted registrations.
 	Served map[ID]*Compiled
-	// Refs of the accepted registrations and the upstreams, sorted.
+	// Refs of the accepted registrations, the upstreams and auth, sorted.
 	Refs []Ref
 	// reserved are the names that conflicting tools hide from one another.
 	reserved []string
@@ -48,6 +49,7 @@ func Build(server *mcpv1.MCPServer, registrations []*Compiled, trust serverconfi
 		},
 	}
 	set(&c.Config.CacheSeconds, server.Spec.CacheSeconds)
+	c.secure(server)
 	candidates := c.admit(server, registrations)
 	c.resolveConflicts(server, candidates)
 	for _, t := range c.Served {
@@ -112,7 +114,7 @@ func (c *Catalog) filter(server *mcpv1.MCPServer) func(*Compiled) Verdict {
 	if policy.Filter != "" {
 		p, err := expression.Compile(expression.Filter, policy.Filter, expression.Bool)
 		if err != nil {
-			c.Server = refused(mcpv1.ReasonInvalidFilter, "spec.tools.filter: %v No tool is served until it compiles.", err)
+			c.object(mcpv1.ReasonInvalidFilter, "spec.tools.filter: %v No tool is served until it compiles.", err)
 			return func(*Compiled) Verdict {
 				return refused(mcpv1.ReasonFiltered, "spec.tools.filter of MCPServer %s does not compile, so no tool is served.", server.Name)
 			}

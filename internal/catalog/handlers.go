@@ -70,17 +70,23 @@ func connection(c *mcpv1.Connection) serverconfig.Connection {
 		}
 		out.Headers = append(out.Headers, v)
 	}
-	if t := c.TLS; t != nil {
-		out.TLS = &serverconfig.TLS{ServerName: t.ServerName}
-		if t.CA != nil {
-			if r, ok := keyRef(t.CA.SecretKeyRef, t.CA.ConfigMapKeyRef); ok {
-				out.TLS.CAFile = r.Path()
-			}
+	out.TLS = connectionTLS(c.TLS)
+	return out
+}
+
+func connectionTLS(t *mcpv1.ClientTLS) *serverconfig.TLS {
+	if t == nil {
+		return nil
+	}
+	out := &serverconfig.TLS{ServerName: t.ServerName}
+	if t.CA != nil {
+		if r, ok := keyRef(t.CA.SecretKeyRef, t.CA.ConfigMapKeyRef); ok {
+			out.CAFile = r.Path()
 		}
-		if ref := t.ClientCertificateRef; ref != nil {
-			out.TLS.CertFile = Ref{Kind: RefSecret, Name: ref.Name, Key: "tls.crt"}.Path()
-			out.TLS.KeyFile = Ref{Kind: RefSecret, Name: ref.Name, Key: "tls.key"}.Path()
-		}
+	}
+	if ref := t.ClientCertificateRef; ref != nil {
+		out.CertFile = Ref{Kind: RefSecret, Name: ref.Name, Key: "tls.crt"}.Path()
+		out.KeyFile = Ref{Kind: RefSecret, Name: ref.Name, Key: "tls.key"}.Path()
 	}
 	return out
 }

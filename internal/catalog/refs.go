@@ -21,7 +21,8 @@ const (
 	RefConfigMap RefKind = "ConfigMap"
 )
 
-// Ref names one key of a Secret or ConfigMap in the object's own namespace.
+// Ref names one key of a Secret or ConfigMap in the object's own namespace;
+// without a key it is the whole object.
 type Ref struct {
 	Kind RefKind
 	Name string

@@ -130,9 +130,9 @@ func (c *Catalog) AddUpstreams(server *mcpv1.MCPServer, upstreams []Upstream) {
 		return
 	}
 	c.Refs = SortRefs(c.Refs)
-	c.Config.Requires = append(c.Config.Requires, serverconfig.FeatureUpstreams)
+	c.Config.Require(serverconfig.FeatureUpstreams)
 	if server.Spec.Stdio != nil {
-		c.Config.Requires = append(c.Config.Requires, serverconfig.FeatureStdio)
+		c.Config.Require(serverconfig.FeatureStdio)
 	}
 	c.Config.Policy = toolsPolicy(server.Spec.Tools)
 	c.Config.Policy.Reserved = c.reserved

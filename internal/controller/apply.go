@@ -5,6 +5,8 @@ package controller
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -31,12 +33,13 @@ type childKey struct {
 var childKinds = []struct {
 	kind     string
 	resource string
+	of       client.Object
 	list     func() client.ObjectList
 }{
-	{"Deployment", "deployments.apps", func() client.ObjectList { return &appsv1.DeploymentList{} }},
-	{"Service", "services", func() client.ObjectList { return &corev1.ServiceList{} }},
-	{"ConfigMap", "configmaps", func() client.ObjectList { return &corev1.ConfigMapList{} }},
-	{"PodDisruptionBudget", "poddisruptionbudgets.policy", func() client.ObjectList { return &policyv1.PodDisruptionBudgetList{} }},
+	{"Deployment", "deployments.apps", &appsv1.Deployment{}, func() client.ObjectList { return &appsv1.DeploymentList{} }},
+	{"Service", "services", &corev1.Service{}, func() client.ObjectList { return &corev1.ServiceList{} }},
+	{"ConfigMap", "configmaps", &corev1.ConfigMap{}, func() client.ObjectList { return &corev1.ConfigMapList{} }},
+	{"PodDisruptionBudget", "poddisruptionbudgets.policy", &policyv1.PodDisruptionBudget{}, func() client.ObjectList { return &policyv1.PodDisruptionBudgetList{} }},
 }
 
 func resourceOf(kind string) string {
@@ -51,15 +54,21 @@ func resourceOf(kind string) string {
 // apply brings one child to its desired state and writes only when that
 // changes something. live is the child in the cache, or nil.
 func (r *MCPServerReconciler) apply(ctx context.Context, s *serverScope, desired client.Object) error {
+	kind, name := desired.GetObjectKind().GroupVersionKind().Kind, desired.GetName()
+	live := s.children[childKey{kind, name}]
+	pair, err := fingerprint(desired, live)
+	if err != nil {
+		return err
+	}
+	if live != nil && s.memory.covered[childKey{kind, name}] == pair {
+		return nil
+	}
 	want, err := resources.Render(desired)
 	if err != nil {
 		return err
 	}
 	hash := resources.Hash(want.Object)
 	setAnnotation(want, mcpv1.AnnotationApplied, hash)
-	kind, name := want.GetKind(), want.GetName()
-
-	live := s.children[childKey{kind, name}]
 	if live == nil {
 		// Not in the cache: absent, an orphan without our label, or foreign.
 		if live, err = r.inspect(ctx, s, want); err != nil {
@@ -72,6 +81,7 @@ func (r *MCPServerReconciler) apply(ctx context.Context, s *serverScope, desired
 			return err
 		}
 		if live.GetAnnotations()[mcpv1.AnnotationApplied] == hash && resources.Covers(current, want.Object) {
+			s.memory.covered[childKey{kind, name}] = pair
 			return nil
 		}
 		// Only this very object: one that replaced it meanwhile is a conflict.
@@ -85,10 +95,34 @@ func (r *MCPServerReconciler) apply(ctx context.Context, s *serverScope, desired
 	if live == nil && apierrors.IsConflict(err) {
 		return foreign(kind, name)
 	}
-	if err == nil {
-		r.metrics.applied(kind)
+	if err != nil {
+		return refusal(err, "patch", resourceOf(kind), name)
 	}
-	return refusal(err, "patch", resourceOf(kind), name)
+	r.metrics.applied(kind)
+	return s.wrote(want)
+}
+
+// fingerprint of a desired child and the version of the live one. To compare
+// the two field by field costs more than all the rest of a pass, and gives the
+// same for the same pair.
+func fingerprint(desired, live client.Object) ([sha256.Size]byte, error) {
+	text, err := json.Marshal(desired)
+	if live != nil {
+		text = append(append(text, live.GetUID()...), live.GetResourceVersion()...)
+	}
+	return sha256.Sum256(text), err
+}
+
+// wrote takes in what the API server made of a child, so that the status of
+// this very pass tells of it.
+func (s *serverScope) wrote(child *unstructured.Unstructured) error {
+	key := childKey{child.GetKind(), child.GetName()}
+	s.children[key] = child
+	if key.kind != "Deployment" {
+		return nil
+	}
+	s.deployment = &appsv1.Deployment{}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(child.Object, s.deployment)
 }
 
 // inspect looks at the live object of a child's name that the cache does not
@@ -160,7 +194,7 @@ func (r *MCPServerReconciler) listChildren(ctx context.Context, server *mcpv1.MC
 	out := map[childKey]client.Object{}
 	for _, k := range childKinds {
 		list := k.list()
-		if err := r.Client.List(ctx, list, client.InNamespace(server.Namespace), client.MatchingLabels{mcpv1.LabelServer: server.Name}); err != nil {
+		if err := r.Client.List(ctx, list, client.InNamespace(server.Namespace), client.MatchingFields{indexServer: server.Name}); err != nil {
 			return nil, err
 		}
 		items, err := objects(list)

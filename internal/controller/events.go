@@ -14,11 +14,15 @@ import (
 )
 
 // tellTransitions records an event for each condition of types whose status
-// or reason differs. An event says no more than the condition does.
+// or reason differs. An event says no more than the condition does. What is
+// well from the beginning is no transition.
 func tellTransitions(recorder events.EventRecorder, obj runtime.Object, before, after []metav1.Condition, types ...string) {
 	for _, t := range types {
 		was, is := meta.FindStatusCondition(before, t), meta.FindStatusCondition(after, t)
-		if is == nil || (was != nil && was.Status == is.Status && was.Reason == is.Reason) {
+		switch {
+		case is == nil, was == nil && is.Status == metav1.ConditionTrue:
+			continue
+		case was != nil && was.Status == is.Status && was.Reason == is.Reason:
 			continue
 		}
 		kind := corev1.EventTypeNormal
@@ -33,17 +37,29 @@ func tellTransitions(recorder events.EventRecorder, obj runtime.Object, before, 
 }
 
 // toldConditions are the conditions of a server whose transitions are told:
-// Ready, and what is wrong although Ready does not say so.
-func toldConditions(conditions []metav1.Condition) []string {
-	told := []string{mcpv1.ConditionReady}
-	ready := conditionVerdict(conditions, mcpv1.ConditionReady)
+// Ready, and what is wrong although Ready does not say so. A start that goes
+// well is not told: the conditions say it, and a fleet that starts would write
+// thousands of events that nobody needs.
+func toldConditions(before, after *mcpv1.MCPServerStatus) []string {
+	var told []string
+	ready := conditionVerdict(after.Conditions, mcpv1.ConditionReady)
+	if !startsWell(before, ready) {
+		told = append(told, mcpv1.ConditionReady)
+	}
 	for _, t := range []string{mcpv1.ConditionResolvedRefs, mcpv1.ConditionAvailable} {
-		v := conditionVerdict(conditions, t)
+		v := conditionVerdict(after.Conditions, t)
 		if v.status == metav1.ConditionFalse && v.reason != ready.reason && !passing(v.reason) {
 			told = append(told, t)
 		}
 	}
 	return told
+}
+
+// startsWell: the server was never proved, and now it is, or is on its way with
+// nothing wrong before or now.
+func startsWell(before *mcpv1.MCPServerStatus, ready verdict) bool {
+	was, known := held(before.Conditions, mcpv1.ConditionReady)
+	return before.LastProbe == nil && (!known || passing(was.reason)) && (passing(ready.reason) || ready.reason == mcpv1.ReasonProved)
 }
 
 // passing: a state that every start and rollout goes through.

@@ -50,6 +50,8 @@ type MCPServerReconciler struct {
 	PodSecurity *resources.PodSecurity
 	Prober      Prober
 	References  References
+	// ClusterKeys are those of service account tokens.
+	ClusterKeys ClusterKeys
 	// Tokens gives the source of the probe's tokens for an audience.
 	Tokens func(audience string) func() (string, error)
 	// TrustedKeys are the probe's public keys.
@@ -100,11 +102,15 @@ func (r *MCPServerReconciler) forget(key types.NamespacedName) {
 	r.metrics.forgetServer(key)
 }
 
-// writeStatus writes status when it differs from the one that was read, and
-// then, only when that succeeded, tells transitions as events.
+// writeStatus writes status when it differs from the one that was read and may
+// not wait, and then, only when that succeeded, tells transitions as events.
 func (r *MCPServerReconciler) writeStatus(ctx context.Context, s *serverScope, status mcpv1.MCPServerStatus) error {
 	r.metrics.observeServer(s.key, status)
 	if equal(s.server.Status, status) {
+		s.memory.unsaid = time.Time{}
+		return nil
+	}
+	if s.postpone(&status) {
 		return nil
 	}
 	updated := s.server.DeepCopy()
@@ -112,7 +118,7 @@ func (r *MCPServerReconciler) writeStatus(ctx context.Context, s *serverScope, s
 	patch := client.MergeFromWithOptions(s.server, client.MergeFromWithOptimisticLock{})
 	switch err := r.Client.Status().Patch(ctx, updated, patch); {
 	case apierrors.IsConflict(err):
-		// The cache was behind, most often this controller's own last write.
+		// The cache was behind.
 		s.again(retryConflict)
 		return nil
 	case apierrors.IsForbidden(err):
@@ -125,9 +131,10 @@ func (r *MCPServerReconciler) writeStatus(ctx context.Context, s *serverScope, s
 	case err != nil:
 		return fmt.Errorf("write status: %w", err)
 	}
+	s.memory.unsaid = time.Time{}
 	r.writes.note(updated)
 	r.metrics.statusWritten("MCPServer")
-	tellTransitions(r.Recorder, s.server, s.server.Status.Conditions, status.Conditions, toldConditions(status.Conditions)...)
+	tellTransitions(r.Recorder, s.server, s.server.Status.Conditions, status.Conditions, toldConditions(&s.server.Status, &status)...)
 	return nil
 }
 
@@ -191,7 +198,8 @@ func (r *MCPServerReconciler) serversOf(ctx context.Context, obj client.Object) 
 		return out
 	}
 	var servers mcpv1.MCPServerList
-	if err := r.Client.List(ctx, &servers, client.InNamespace(obj.GetNamespace())); err != nil {
+	// They are only looked at: no copies.
+	if err := r.Client.List(ctx, &servers, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the servers of a selector")
 		return out
 	}

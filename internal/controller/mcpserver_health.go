@@ -240,7 +240,7 @@ func (s *serverScope) notSynced(state syncState, pod, detail string) verdict {
 	left := s.catalogTimeLeft()
 	switch {
 	case state == syncNotMounted:
-		return no(mcpv1.ReasonRolloutForCredentials, "Something served names a Secret or ConfigMap that the pods do not mount yet: they are being replaced, once.")
+		return no(mcpv1.ReasonRolloutForCredentials, "Something served, or auth, names a Secret or ConfigMap that the pods do not mount yet: they are being replaced, once.")
 	case state == syncUnsupported:
 		return no(mcpv1.ReasonCatalogUnsupported, fmt.Sprintf("The server image of pod %s lacks what the catalog requires (%s); it keeps the catalog it has. Use a newer --server-image.", pod, detail))
 	case left > 0:

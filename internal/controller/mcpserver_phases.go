@@ -90,6 +90,9 @@ func (r *MCPServerReconciler) buildCatalog(ctx context.Context, s *serverScope) 
 	if err := r.addUpstreams(ctx, s); err != nil {
 		return err
 	}
+	if err := r.surround(ctx, s); err != nil {
+		return err
+	}
 	set, err := serverconfig.Cut(s.catalog.Config)
 	if errors.Is(err, serverconfig.ErrTooLarge) {
 		return &problem{
@@ -114,7 +117,7 @@ func (r *MCPServerReconciler) loadChildren(ctx context.Context, s *serverScope) 
 	s.children = children
 	s.deployment, _ = children[childKey{"Deployment", resources.Name(s.server)}].(*appsv1.Deployment)
 	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.InNamespace(s.key.Namespace), client.MatchingLabels(resources.Selector(s.server))); err != nil {
+	if err := r.Client.List(ctx, &pods, client.InNamespace(s.key.Namespace), client.MatchingFields{indexServer: s.server.Name}); err != nil {
 		return err
 	}
 	for i := range pods.Items {

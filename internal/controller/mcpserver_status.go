@@ -283,6 +283,9 @@ func acceptedVerdict(s *serverScope) verdict {
 func resolvedRefsVerdict(s *serverScope) verdict {
 	var first verdict
 	more := 0
+	if p := s.problemOf(mcpv1.ConditionResolvedRefs); p != nil {
+		first = p.verdict()
+	}
 	for _, ref := range s.allRefs() {
 		reason, message := s.refProblem(ref)
 		switch {

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"crypto/sha256"
 	"sync"
 	"time"
 
@@ -43,8 +44,13 @@ type serverMemory struct {
 	pokes map[types.UID]*poke
 	// refs is the version of the mounted references that pods were told of.
 	refs string
+	// covered holds, for each child, the fingerprint of what was desired and
+	// of the live object that had all of it.
+	covered map[childKey][sha256.Size]byte
 	// dial is what the probe needs from Secrets, with its version.
 	dial dialMaterial
+	// unsaid is since when progress waits to be written; zero when none does.
+	unsaid time.Time
 	// endpointSince is since when the endpoint of an External server is dialled.
 	endpoint      string
 	endpointSince time.Time
@@ -69,7 +75,7 @@ func (m *memory) server(key types.NamespacedName) *serverMemory {
 	defer m.mu.Unlock()
 	s := m.servers[key]
 	if s == nil {
-		s = &serverMemory{pokes: map[types.UID]*poke{}}
+		s = &serverMemory{pokes: map[types.UID]*poke{}, covered: map[childKey][sha256.Size]byte{}}
 		m.servers[key] = s
 	}
 	return s

@@ -175,7 +175,21 @@ func rollingOut(s *serverScope) bool {
 	}
 	want := resources.Replicas(s.server)
 	st := d.Status
-	return st.ObservedGeneration < d.Generation || st.UpdatedReplicas < want || st.Replicas > want || st.AvailableReplicas < want
+	// The pods themselves say sooner than the Deployment that they are ready:
+	// a status that waited for it would be written once more.
+	available := max(st.AvailableReplicas, serving(s.pods))
+	return st.ObservedGeneration < d.Generation || st.UpdatedReplicas < want || st.Replicas > want || available < want
+}
+
+// serving is how many of the pods take traffic.
+func serving(pods []*corev1.Pod) int32 {
+	n := int32(0)
+	for _, pod := range pods {
+		if takesTraffic(pod) {
+			n++
+		}
+	}
+	return n
 }
 
 // latePod is the first pod that is not ready although its time to start is

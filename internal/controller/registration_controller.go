@@ -64,7 +64,8 @@ func (r *registrationReconciler) Reconcile(ctx context.Context, req reconcile.Re
 // servers gives what is known of obj with each server that it names.
 func (r *registrationReconciler) servers(ctx context.Context, obj mcpv1.Registration) ([]onServer, error) {
 	var list mcpv1.MCPServerList
-	if err := r.client.List(ctx, &list, client.InNamespace(obj.GetNamespace())); err != nil {
+	// They are only looked at: no copies.
+	if err := r.client.List(ctx, &list, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	known := r.verdicts.of(obj.GetNamespace(), catalog.IDOf(obj))

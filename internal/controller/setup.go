@@ -7,14 +7,18 @@ import (
 	"context"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 )
 
-// Indexes of registrations in the cache.
+// Indexes of the cache. A list by label would look at every object of the
+// namespace in each pass.
 const (
+	// indexServer holds, for children and pods, the server that the label names.
+	indexServer = "server"
 	// indexServers holds the names of serverRefs, or indexSelector.
 	indexServers = "servers"
 	// indexSelector marks what selects servers by label. It is no
@@ -33,6 +37,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, r *MCPServerReconciler, source
 			return err
 		}
 	}
+	for _, kind := range childKinds {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, kind.of, indexServer, labelledServer); err != nil {
+			return err
+		}
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, indexServer, labelledServer); err != nil {
+		return err
+	}
 	if err := r.setup(mgr, sources, opts); err != nil {
 		return err
 	}
@@ -44,6 +56,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, r *MCPServerReconciler, source
 		if err := registrations.setup(mgr, opts); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func labelledServer(obj client.Object) []string {
+	if name := obj.GetLabels()[mcpv1.LabelServer]; name != "" {
+		return []string{name}
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ var states = map[string]state{
 			young := w.pod("web-3")
 			young.CreationTimestamp = metav1.NewTime(w.now.Add(-time.Second))
 			setReady(young, false)
-			w.deployment.Status.AvailableReplicas = 0
+			w.deployment.Status.Replicas = 3
 		},
 		ready: "True Proved", reconciling: "RollingOut", tools: 2, others: map[string]string{"Available": "False RollingOut"},
 	},
@@ -104,7 +104,7 @@ var states = map[string]state{
 		now: func(w *world) {
 			w.serving(2)
 			setReady(w.pod("web-3"), false)
-			w.deployment.Status.AvailableReplicas = 0
+			w.deployment.Status.Replicas = 3
 		},
 		ready: "True Proved", tools: 2, others: map[string]string{"Available": "False NotReady"},
 	},

@@ -88,7 +88,7 @@ func (r *MCPServerReconciler) podTarget(s *serverScope, pod *corev1.Pod) prober.
 	t := prober.Target{
 		ID: string(pod.UID), Name: pod.Name,
 		Identity: s.identity(string(pod.UID), pod.Labels["pod-template-hash"], strconv.Itoa(restarts(pod)), pod.Status.PodIP),
-		Probe:    s.probe(resources.URL(s.server)),
+		Probe:    r.probe(s),
 	}
 	t.Probe.DialAddress = net.JoinHostPort(pod.Status.PodIP, port)
 	if s.set != nil {
@@ -113,7 +113,7 @@ func (r *MCPServerReconciler) serviceTarget(s *serverScope) []prober.Target {
 	slices.Sort(serving)
 	return []prober.Target{{
 		ID: targetService, Name: resources.Name(s.server),
-		Identity: s.identity(serving...), Probe: s.probe(resources.URL(s.server)),
+		Identity: s.identity(serving...), Probe: r.probe(s),
 	}}
 }
 
@@ -122,6 +122,17 @@ func (r *MCPServerReconciler) externalTarget(s *serverScope) prober.Target {
 	t.Identity = s.identity(s.server.Spec.External.URL)
 	if s.memory.endpoint != t.Identity {
 		s.memory.endpoint, s.memory.endpointSince = t.Identity, s.now
+	}
+	return t
+}
+
+// probe is what all targets that are pods have in common. Where the server
+// asks who calls, or shows callers different lists, the probe shows its token:
+// the server lets it see all and do nothing.
+func (r *MCPServerReconciler) probe(s *serverScope) mcpprobe.Target {
+	t := s.probe(resources.URL(s.server))
+	if resources.Fronted(s.server) && catalog.ProvesItself(s.server) {
+		t.BearerToken = r.Tokens(audience(s.key))
 	}
 	return t
 }

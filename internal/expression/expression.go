@@ -87,6 +87,21 @@ type Program struct {
 	program cel.Program
 	kind    Kind
 	scope   Scope
+	uses    map[string]bool
+}
+
+// Uses reports whether the expression reads a variable.
+func (p *Program) Uses(variable string) bool { return p.uses[variable] }
+
+// variablesOf are the names that an expression reads.
+func variablesOf(tree *ast.AST) map[string]bool {
+	names := map[string]bool{}
+	visit(tree.Expr(), func(e ast.Expr) {
+		if e.Kind() == ast.IdentKind {
+			names[e.AsIdent()] = true
+		}
+	})
+	return names
 }
 
 // Compile checks src against the variables of scope and the wanted kind. A
@@ -128,7 +143,7 @@ func Compile(scope Scope, src string, want Kind) (_ *Program, err error) {
 	if err != nil {
 		return nil, bounded(err.Error())
 	}
-	return &Program{program: program, kind: want, scope: scope}, nil
+	return &Program{program: program, kind: want, scope: scope, uses: variablesOf(checked.NativeRep())}, nil
 }
 
 // compileError renders the first issues in the order of their positions.

@@ -30,6 +30,8 @@ const (
 	Response
 	// Filter sees tool {name, title, description, annotations, metadata, source}.
 	Filter
+	// Access sees principal and tool.
+	Access
 )
 
 // Variables of the scopes.
@@ -54,6 +56,7 @@ var scopeVariables = map[Scope][]string{
 	Call:     {VarArgs, VarPrincipal},
 	Response: {VarArgs, VarPrincipal, VarResponse},
 	Filter:   {VarTool},
+	Access:   {VarPrincipal, VarTool},
 }
 
 // knownFields of variables whose fields are fixed. args is open.
@@ -71,7 +74,7 @@ func (s Scope) fields(variable string) []string {
 }
 
 func (s Scope) costLimit() uint64 {
-	if s == Filter {
+	if s == Filter || s == Access {
 		return filterCostLimit
 	}
 	return callCostLimit
@@ -87,6 +90,7 @@ var environments = map[Scope]func() (*environment, error){
 	Call:     sync.OnceValues(func() (*environment, error) { return newEnvironment(Call) }),
 	Response: sync.OnceValues(func() (*environment, error) { return newEnvironment(Response) }),
 	Filter:   sync.OnceValues(func() (*environment, error) { return newEnvironment(Filter) }),
+	Access:   sync.OnceValues(func() (*environment, error) { return newEnvironment(Access) }),
 }
 
 func (s Scope) environment() (*environment, error) {

@@ -1,37 +1,34 @@
 // Copyright 2026 The Espalier Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package glob matches names against patterns: '*' is any run of characters,
-// '?' is one. Nothing else is special.
+// Package glob matches the globs of access rules and limits: '*' is any run
+// of characters, '?' one, and nothing else is special. Unlike path.Match, a
+// '*' passes over slashes: URIs are matched too.
 package glob
 
-// Any reports whether one of patterns matches name.
-func Any(patterns []string, name string) bool {
-	for _, p := range patterns {
-		if Match(p, name) {
-			return true
-		}
-	}
-	return false
-}
+import "unicode/utf8"
 
-// Match reports whether pattern matches the whole of name. It takes time in
-// proportion to the product of both lengths at worst.
-func Match(pattern, name string) bool {
-	p, n := 0, 0
-	star, from := -1, 0
-	for n < len(name) {
+// Match reports whether pattern matches all of text. It takes no more than
+// the product of their lengths in time.
+func Match(pattern, text string) bool {
+	// star is where to go on when what follows the last '*' does not match;
+	// that '*' then takes one character more.
+	p, t, star, mark := 0, 0, -1, 0
+	for t < len(text) {
 		switch {
 		case p < len(pattern) && pattern[p] == '*':
-			star, from = p, n
+			star, mark = p, t
 			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
+		case p < len(pattern) && pattern[p] == '?':
+			_, size := utf8.DecodeRuneInString(text[t:])
 			p++
-			n++
+			t += size
+		case p < len(pattern) && pattern[p] == text[t]:
+			p++
+			t++
 		case star >= 0:
-			// What the last star took was too little.
-			from++
-			p, n = star+1, from
+			mark++
+			p, t = star+1, mark
 		default:
 			return false
 		}
@@ -40,4 +37,14 @@ func Match(pattern, name string) bool {
 		p++
 	}
 	return p == len(pattern)
+}
+
+// Any reports whether one of patterns matches text.
+func Any(patterns []string, text string) bool {
+	for _, pattern := range patterns {
+		if Match(pattern, text) {
+			return true
+		}
+	}
+	return false
 }

@@ -4,28 +4,50 @@
 package glob
 
 import (
+	"path"
 	"strings"
 	"testing"
 )
 
 func TestMatch(t *testing.T) {
-	for _, test := range []struct {
-		pattern, name string
+	tests := []struct {
+		pattern, text string
 		want          bool
 	}{
-		{"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "a/b", true}, {"a", "a", true}, {"a", "ab", false},
-		{"get_*", "get_x", true}, {"get_*", "get_", true}, {"get_*", "got_x", false}, {"?", "a", true}, {"?", "", false},
-		{"a?c", "abc", true}, {"*a*b", "xaybzb", true}, {"*a*b", "xaybz", false}, {"**", "x", true}, {"*x", "xxx", true},
-		{"[ab]", "a", false}, {"a.c", "abc", false},
-	} {
-		if got := Match(test.pattern, test.name); got != test.want {
-			t.Errorf("Match(%q, %q) is %t", test.pattern, test.name, got)
+		{"", "", true}, {"", "a", false}, {"a", "", false}, {"*", "", true}, {"*", "anything/at all", true},
+		{"get_*", "get_x", true}, {"get_*", "get_", true}, {"get_*", "xget_", false},
+		{"*_x", "a_x", true}, {"*_x", "a_x_x", true}, {"*_x", "a_xy", false},
+		{"a?c", "abc", true}, {"a?c", "ac", false}, {"a?c", "aéc", true},
+		{"*a*b*", "xaxbx", true}, {"*a*b*", "xbxax", false}, {"docs://*", "docs://a/b", true},
+		{"a.b", "axb", false}, {"[a]", "a", false}, {"[a]", "[a]", true}, {"**", "x", true},
+	}
+	for _, test := range tests {
+		if got := Match(test.pattern, test.text); got != test.want {
+			t.Errorf("Match(%q, %q) is %v", test.pattern, test.text, got)
 		}
 	}
-	if Match(strings.Repeat("*a", 500)+"b", strings.Repeat("a", 5000)) {
+	if !Any([]string{"x", "a*"}, "abc") || Any([]string{"x"}, "abc") || Any(nil, "a") {
+		t.Error("Any is not one of")
+	}
+}
+
+// TestLong: a pattern of many stars must not take for ever.
+func TestLong(t *testing.T) {
+	if Match(strings.Repeat("*a", 60)+"b", strings.Repeat("a", 10000)) {
 		t.Error("matched")
 	}
-	if !Any([]string{"x", "a*"}, "ab") || Any(nil, "ab") {
-		t.Error("Any")
-	}
+}
+
+// FuzzMatch: where no slash and no bracket stands, it is path.Match.
+func FuzzMatch(f *testing.F) {
+	f.Add("a*b?", "axxbc")
+	f.Fuzz(func(t *testing.T, pattern, text string) {
+		got := Match(pattern, text)
+		if strings.ContainsAny(pattern, `/[]\`) || strings.Contains(text, "/") || strings.ContainsFunc(pattern+text, func(r rune) bool { return r > 0x7e }) {
+			return
+		}
+		if want, err := path.Match(pattern, text); err != nil || want != got {
+			t.Errorf("Match(%q, %q) is %v, path.Match says %v, %v", pattern, text, got, want, err)
+		}
+	})
 }

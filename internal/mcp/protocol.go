@@ -74,22 +74,30 @@ const (
 	MethodSubscribe           = "resources/subscribe"   // legacy only
 	MethodUnsubscribe         = "resources/unsubscribe" // legacy only
 
-	// What a server asks of a legacy client.
-	MethodSample = "sampling/createMessage"
-	MethodElicit = "elicitation/create"
-	MethodRoots  = "roots/list"
+	// What a server asks of a client: as requests in the legacy era, in
+	// inputRequests in the modern one.
+	MethodElicit        = "elicitation/create"
+	MethodCreateMessage = "sampling/createMessage"
+	MethodListRoots     = "roots/list"
 
-	NotificationInitialized  = "notifications/initialized"        // legacy only
 	NotificationRootsChanged = "notifications/roots/list_changed" // legacy only
+	NotificationInitialized  = "notifications/initialized"        // legacy only
 	NotificationCancelled    = "notifications/cancelled"
 	NotificationProgress     = "notifications/progress"
-	NotificationLog          = "notifications/message"
 	NotificationToolsChanged = "notifications/tools/list_changed"
 	NotificationResources    = "notifications/resources/list_changed"
 	NotificationPrompts      = "notifications/prompts/list_changed"
 	NotificationUpdated      = "notifications/resources/updated"
+	NotificationMessage      = "notifications/message"
 	NotificationAcknowledged = "notifications/subscriptions/acknowledged" // modern only
+	// NotificationElicitationComplete tells that what was asked by a URL is done.
+	NotificationElicitationComplete = "notifications/elicitation/complete"
 )
+
+// AsksClient reports whether method is one that a server asks of a client.
+func AsksClient(method string) bool {
+	return method == MethodElicit || method == MethodCreateMessage || method == MethodListRoots
+}
 
 // HTTP headers. Names are in canonical MIME form.
 const (
@@ -130,6 +138,10 @@ const (
 	// CodeInvalidParams.
 	CodeResourceNotFound = -32002
 
+	// CodeURLElicitationRequired is for legacy clients only; a modern one is
+	// asked by an input_required result.
+	CodeURLElicitationRequired = -32042
+
 	CodeHeaderMismatch                  = -32020 // HTTP 400
 	CodeMissingRequiredClientCapability = -32021 // HTTP 400
 	CodeUnsupportedProtocolVersion      = -32022 // HTTP 400, data.supported
@@ -140,6 +152,7 @@ const (
 	CodeTooManyRequests = -31002 // HTTP 429
 	CodeTooLarge        = -31003 // HTTP 413
 	CodeUnavailable     = -31004 // HTTP 503: no catalog yet, or draining
+	CodeUnauthorized    = -31005 // HTTP 401
 )
 
 // MaxToolName is the longest name that the specification recommends, in bytes.

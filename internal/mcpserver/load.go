@@ -67,7 +67,16 @@ func (s *Server) put(ctx context.Context, what string) {
 	previous := s.registry.Snapshot()
 	composed := upstream.Compose(s.loader.config, s.upstreams.Listings())
 	factories := registry.Factories{Tool: s.factory.Make, Resource: s.factory.MakeResource, Prompt: s.factory.MakePrompt}
-	next := registry.Build(composed.Config, s.loader.digest, factories, previous)
+	config := composed.Config
+	if len(s.options.Extensions) > 0 {
+		own := *config
+		own.Extensions = slices.Concat(config.Extensions, s.options.Extensions)
+		config = &own
+	}
+	next := registry.Build(config, s.loader.digest, factories, previous)
+	next.Access.OnFailure = s.engine.OnAccessFailure
+	next.Auth = s.auth.Build(config)
+	s.noteHidden(next.Hidden)
 	next.NotServed = append(next.NotServed, composed.NotServed...)
 	for _, name := range slices.Sorted(maps.Keys(next.Rejected)) {
 		s.log.Warn("Entry is not served", "entry", name, "why", next.Rejected[name])
@@ -80,4 +89,17 @@ func (s *Server) put(ctx context.Context, what string) {
 	s.log.Info(what, "digest", s.loader.digest, "tools", len(next.Tools()), "resources", len(next.Resources()),
 		"templates", len(next.Templates()), "prompts", len(next.Prompts()), "notServed", len(next.NotServed),
 		"listChanged", changes.Lists(), "stuckCalls", stuck, "took", time.Since(started).String())
+}
+
+// noteHidden logs which extensions are hidden, once per new state.
+func (s *Server) noteHidden(hidden []string) {
+	if slices.Equal(s.hidden, hidden) {
+		return
+	}
+	s.hidden = hidden
+	if len(hidden) == 0 {
+		s.log.Info("No extension is hidden any more")
+		return
+	}
+	s.log.Warn("Extensions are hidden: they are declared twice and differently, or are no object", "extensions", hidden)
 }

@@ -4,9 +4,11 @@
 package mcpserver
 
 import (
+	"path"
 	"slices"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/admin"
+	"github.com/espalier-dev/espalier/internal/mcpserver/auth"
 	"github.com/espalier-dev/espalier/internal/mcpserver/handlers"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
 	"github.com/espalier-dev/espalier/internal/podreport"
@@ -18,6 +20,13 @@ var _ admin.Source = (*Server)(nil)
 // files gives the credential files that a catalog names, sorted.
 func files(config *serverconfig.Config) []string {
 	var all []string
+	if a := config.Auth; a != nil && a.JWT != nil && a.JWT.TLS != nil {
+		for _, path := range []string{a.JWT.TLS.CAFile, a.JWT.TLS.CertFile, a.JWT.TLS.KeyFile} {
+			if path != "" {
+				all = append(all, path)
+			}
+		}
+	}
 	for i := range config.Tools {
 		all = append(all, handlers.Files(&config.Tools[i])...)
 	}
@@ -51,7 +60,20 @@ func (s *Server) Report() podreport.Report {
 	for _, path := range files(snapshot.Config) {
 		report.Credentials = append(report.Credentials, s.credentials.Status(path))
 	}
+	if a := snapshot.Config.Auth; a != nil && a.APIKeys != nil {
+		report.Credentials = append(report.Credentials, keysStatus(a.APIKeys.Secret, snapshot.Auth))
+	}
 	return report
+}
+
+// keysStatus tells of the Secret of API keys as of any other credential.
+func keysStatus(secret string, a *auth.Authenticator) podreport.Credential {
+	c := podreport.Credential{Path: path.Join(serverconfig.CredentialsSecrets, secret)}
+	present, at := a.KeysStatus()
+	if c.Present = present; present {
+		c.LoadedAt = &at
+	}
+	return c
 }
 
 // Trust implements admin.Source: who the served catalog trusts, and who the

@@ -19,11 +19,13 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/admin"
+	"github.com/espalier-dev/espalier/internal/mcpserver/auth"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/catalogfile"
 	"github.com/espalier-dev/espalier/internal/mcpserver/credentials"
 	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
 	"github.com/espalier-dev/espalier/internal/mcpserver/handlers"
+	"github.com/espalier-dev/espalier/internal/mcpserver/httpgate"
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/streamhttp"
@@ -31,12 +33,15 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/process"
 	"github.com/espalier-dev/espalier/internal/podreport"
+	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
 // Options of a server. The zero value of each but the folders is usable.
 type Options struct {
 	// CatalogDir and CredentialsDir are the mounted folders.
 	CatalogDir, CredentialsDir string
+	// APIKeysDir holds a folder for each mounted Secret of API keys.
+	APIKeysDir string
 	// Listen and InternalListen are addresses of the two ports.
 	Listen, InternalListen string
 	// DrainDelay is how long a stopping server still takes requests, until
@@ -49,6 +54,8 @@ type Options struct {
 	Log             *slog.Logger
 	// Transports beside streamable HTTP.
 	Transports []transport.Transport
+	// Extensions that this program declares beside those of the catalog.
+	Extensions []serverconfig.Extension
 	// Middleware wraps calls, inside of the limits, the first outermost.
 	Middleware []call.Middleware
 	// Reap takes in the processes that children leave behind.
@@ -66,6 +73,9 @@ type Server struct {
 	engine      *engine.Engine
 	credentials *credentials.Store
 	factory     *handlers.Factory
+	auth        *auth.Keeper
+	gate        *httpgate.Gate
+	hidden      []string // extensions, as they were logged last
 	watcher     *catalogfile.Watcher
 	upstreams   *upstream.Manager
 	loader      loader
@@ -92,6 +102,8 @@ func New(options Options) *Server {
 		credentials: credentials.New(options.CredentialsDir), failed: make(chan error, 2),
 	}
 	s.factory = handlers.NewFactory(s.credentials, "espalier/"+options.Version)
+	s.auth = auth.NewKeeper(auth.Options{KeysDir: options.APIKeysDir, Client: s.factory.Client, Log: s.log})
+	s.gate = httpgate.New(s.metrics)
 	s.loader.changed = make(chan struct{}, 1)
 	s.upstreams = upstream.New(upstream.Options{
 		Client: s.factory.Client, Credentials: s.credentials, Changed: s.loader.wake,
@@ -195,7 +207,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	http.NotFound(w, r)
+	if !s.gate.Metadata(w, r, snapshot) {
+		http.NotFound(w, r)
+	}
 }
 
 // survive makes a panic an answer and a line in the log that is seen; net/http
@@ -246,8 +260,9 @@ func (s *Server) drain(ctx context.Context) error {
 	_ = s.main.Close()
 	_ = s.internal.Close()
 	s.upstreams.Close()
-	s.factory.Close()
 	s.background.Wait()
+	s.auth.Close()
+	s.factory.Close()
 	s.log.Info("Stopped")
 	return err
 }

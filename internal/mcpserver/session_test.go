@@ -26,7 +26,7 @@ func asking(o *mcpserver.Options) {
 		return func(ctx context.Context, c *call.Call) (*call.Result, error) {
 			switch c.Tool {
 			case "elicit", "sample", "x:elicit":
-				method := map[string]string{"elicit": mcp.MethodElicit, "x:elicit": mcp.MethodElicit, "sample": mcp.MethodSample}[c.Tool]
+				method := map[string]string{"elicit": mcp.MethodElicit, "x:elicit": mcp.MethodElicit, "sample": mcp.MethodCreateMessage}[c.Tool]
 				answer, err := c.Client.Ask(ctx, method, json.RawMessage("{\"message\":\n\"who?\"}"))
 				var refused *call.RPCAnswer
 				if errors.As(err, &refused) {
@@ -41,7 +41,7 @@ func asking(o *mcpserver.Options) {
 				return text(string(answer)), nil
 			case "log":
 				for _, level := range []string{"debug", "info", "error"} {
-					c.Client.Notify(mcp.NotificationLog, json.RawMessage(`{"level":"`+level+`","data":"x"}`))
+					c.Client.Notify(mcp.NotificationMessage, json.RawMessage(`{"level":"`+level+`","data":"x"}`))
 				}
 				return text(c.Client.LogLevel()), nil
 			case "who":

@@ -255,7 +255,7 @@ func TestUpstreamCredential(t *testing.T) {
 	writeKey(t, f, "two")
 	f.until("a session with the new key", func() bool {
 		all := server.Requests()
-		return all[len(all)-1].Header.Get("Authorization") == "Bearer two" && server.OpenSessions() == 1
+		return all[len(all)-1].Header.Get("Authorization") == "Bearer two" && server.OpenSessions() == 1 && server.Count("initialize") > 1
 	})
 	for _, r := range server.Requests() {
 		if value := r.Header.Get("Authorization"); value != "Bearer one" && value != "Bearer two" || r.Header.Get("Cookie") != "" {

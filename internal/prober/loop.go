@@ -140,7 +140,6 @@ func (p *Prober) finish(r *run, report mcpprobe.Report) {
 		p.metrics.probed(r, report, now.Sub(r.began))
 		before := t.facts
 		t.take(o.spec, report, r.reportOnly, r.began, now, p.opts.Jitter)
-		p.metrics.observe(o)
 		if t.facts != before {
 			p.wake.add(t.key)
 		}

@@ -16,11 +16,7 @@ import (
 type metrics struct {
 	probes   *prometheus.CounterVec
 	duration *prometheus.HistogramVec
-	targets  *prometheus.GaugeVec
-	proof    *prometheus.GaugeVec
 }
-
-var verdicts = []Verdict{Pending, Proved, AuthRequired, Failing}
 
 func newMetrics(registerer prometheus.Registerer, p *Prober) *metrics {
 	m := &metrics{
@@ -33,34 +29,9 @@ func newMetrics(registerer prometheus.Registerer, p *Prober) *metrics {
 			Help:    "Time a full probe took, by outcome.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"outcome"}),
-		targets: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "espalier_mcpserver_probe_targets",
-			Help: "Probe targets of an MCPServer by verdict.",
-		}, []string{"namespace", "name", "verdict"}),
-		proof: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "espalier_mcpserver_last_proof_timestamp_seconds",
-			Help: "When the MCPServer's least recently proved target was last proved; 0 when one never was.",
-		}, []string{"namespace", "name"}),
 	}
-	if registerer == nil {
-		return m
-	}
-	registerer.MustRegister(m.probes, m.duration, m.targets, m.proof,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "espalier_probe_lag_seconds",
-			Help: "By how much the most overdue probe of a target that is not slow is late.",
-		}, func() float64 { return p.Lag().Seconds() }))
-	for index, name := range laneNames {
-		labels := prometheus.Labels{"lane": name}
-		registerer.MustRegister(
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-				Name: "espalier_probe_queue_depth", ConstLabels: labels,
-				Help: "Probes that are due and wait for a slot or the rate, by lane.",
-			}, func() float64 { return p.depth(index) }),
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-				Name: "espalier_probes_running", ConstLabels: labels,
-				Help: "Probes under way, by lane.",
-			}, func() float64 { return p.inUse(index) }))
+	if registerer != nil {
+		registerer.MustRegister(m.probes, m.duration, collector{p})
 	}
 	return m
 }
@@ -75,9 +46,72 @@ func (m *metrics) probed(r *run, report mcpprobe.Report, took time.Duration) {
 	m.duration.WithLabelValues(string(report.Outcome)).Observe(took.Seconds())
 }
 
-// observe sets the series of o.
-func (m *metrics) observe(o *object) {
-	counts := map[Verdict]int{}
+var verdicts = []Verdict{Pending, Proved, AuthRequired, Failing}
+
+var (
+	targetsDesc = prometheus.NewDesc("espalier_mcpserver_probe_targets",
+		"Probe targets of an MCPServer by verdict.", []string{"namespace", "name", "verdict"}, nil)
+	proofDesc = prometheus.NewDesc("espalier_mcpserver_last_proof_timestamp_seconds",
+		"When the MCPServer's least recently proved target was last proved; 0 when one never was.", []string{"namespace", "name"}, nil)
+	lagDesc = prometheus.NewDesc("espalier_probe_lag_seconds",
+		"By how much the most overdue probe of a target that is not slow is late.", nil, nil)
+	depthDesc = prometheus.NewDesc("espalier_probe_queue_depth",
+		"Probes that are due and wait for a slot or the rate, by lane.", []string{"lane"}, nil)
+	runningDesc = prometheus.NewDesc("espalier_probes_running",
+		"Probes under way, by lane.", []string{"lane"}, nil)
+)
+
+// collector reads the prober's state when it is asked for. Gauges that the
+// prober sets itself would be locked one after another under its own lock,
+// while a scrape that holds them waits for that lock: each would wait for the
+// other for ever.
+type collector struct{ p *Prober }
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{targetsDesc, proofDesc, lagDesc, depthDesc, runningDesc} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector. The lock is not held while who
+// reads the channel may keep it waiting.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	for _, m := range c.p.series() {
+		ch <- m
+	}
+}
+
+// series of this moment.
+func (p *Prober) series() []prometheus.Metric {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clock.Now()
+	var all []prometheus.Metric
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		all = append(all, prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...))
+	}
+	lag, _ := p.lag(now)
+	gauge(lagDesc, lag.Seconds())
+	for index, name := range laneNames {
+		lane := p.lanes[index]
+		gauge(depthDesc, float64(lane.due(now)), name)
+		gauge(runningDesc, float64(lane.inUse), name)
+	}
+	for _, o := range p.objects {
+		counts, proof := o.standing()
+		for _, v := range verdicts {
+			gauge(targetsDesc, float64(counts[v]), o.key.Namespace, o.key.Name, string(v))
+		}
+		gauge(proofDesc, proof, o.key.Namespace, o.key.Name)
+	}
+	return all
+}
+
+// standing counts the targets by verdict, and gives when the one was proved
+// whose proof is the oldest, in seconds since 1970; 0 when one never was.
+func (o *object) standing() (counts map[Verdict]int, proof float64) {
+	counts = map[Verdict]int{}
 	var oldest time.Time
 	never := len(o.targets) == 0
 	for _, t := range o.targets {
@@ -87,38 +121,18 @@ func (m *metrics) observe(o *object) {
 			oldest = t.lastProof
 		}
 	}
-	for _, v := range verdicts {
-		m.targets.WithLabelValues(o.key.Namespace, o.key.Name, string(v)).Set(float64(counts[v]))
+	if never {
+		return counts, 0
 	}
-	proof := 0.0
-	if !never {
-		proof = float64(oldest.UnixMilli()) / 1000
-	}
-	m.proof.WithLabelValues(o.key.Namespace, o.key.Name).Set(proof)
+	return counts, float64(oldest.UnixMilli()) / 1000
 }
 
-// forget drops the series of key.
-func (m *metrics) forget(key Key) {
-	labels := prometheus.Labels{"namespace": key.Namespace, "name": key.Name}
-	m.targets.DeletePartialMatch(labels)
-	m.proof.DeletePartialMatch(labels)
-}
-
-func (p *Prober) depth(index int) float64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.clock.Now()
-	due := 0
-	for _, t := range p.lanes[index].queue {
+// due is how many of the queue could start now.
+func (l *lane) due(now time.Time) (n int) {
+	for _, t := range l.queue {
 		if !t.due.After(now) {
-			due++
+			n++
 		}
 	}
-	return float64(due)
-}
-
-func (p *Prober) inUse(index int) float64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return float64(p.lanes[index].inUse)
+	return n
 }

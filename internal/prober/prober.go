@@ -115,7 +115,6 @@ func (p *Prober) Ensure(key Key, spec Spec) {
 	changed := p.ensureTargets(o, spec, now)
 	o.spec = spec
 	if changed {
-		p.metrics.observe(o)
 		p.nudge()
 	}
 }
@@ -202,7 +201,6 @@ func (p *Prober) Forget(key Key) {
 		p.drop(o, t)
 	}
 	delete(p.objects, key)
-	p.metrics.forget(key)
 	p.wake.forget(key)
 }
 

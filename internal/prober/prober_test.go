@@ -6,7 +6,6 @@ package prober
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podreport"
@@ -646,62 +644,4 @@ func TestWakeNobodyReads(t *testing.T) {
 			}
 		}
 	})
-}
-
-// The series of an object vanish with it, and no label is a peer's word.
-func TestMetrics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		registry := prometheus.NewRegistry()
-		w := newWorld(t, func(o *Options) { o.Registerer = registry })
-		defer w.stop()
-		w.set("b", gives(refused()))
-		w.p.Ensure(key, spec(pod("a"), pod("b")))
-		w.until(10 * time.Second)
-		want := []string{
-			"espalier_mcpserver_last_proof_timestamp_seconds{search,team-a}=0",
-			"espalier_mcpserver_probe_targets{search,team-a,AuthRequired}=0",
-			"espalier_mcpserver_probe_targets{search,team-a,Failing}=1",
-			"espalier_mcpserver_probe_targets{search,team-a,Pending}=0",
-			"espalier_mcpserver_probe_targets{search,team-a,Proved}=1",
-			"espalier_probe_lag_seconds{}=0",
-			"espalier_probe_queue_depth{main}=0", "espalier_probe_queue_depth{report}=0", "espalier_probe_queue_depth{slow}=0",
-			"espalier_probes_running{main}=0", "espalier_probes_running{report}=0", "espalier_probes_running{slow}=0",
-			"espalier_probes_total{full,ConnectionRefused}=3", "espalier_probes_total{full,Proved}=1",
-		}
-		if diff := cmp.Diff(want, series(t, registry)); diff != "" {
-			t.Errorf("series (-want +got):\n%s", diff)
-		}
-		w.p.Forget(key)
-		for _, s := range series(t, registry) {
-			if slices.Contains(want[:5], s) {
-				t.Errorf("%s outlives its object", s)
-			}
-		}
-	})
-}
-
-// series gives the counters and gauges as text, sorted.
-func series(t *testing.T, registry *prometheus.Registry) (all []string) {
-	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			labels := ""
-			for _, l := range m.GetLabel() {
-				if labels != "" {
-					labels += ","
-				}
-				labels += l.GetValue()
-			}
-			value := m.GetGauge().GetValue() + m.GetCounter().GetValue()
-			if m.GetHistogram() == nil {
-				all = append(all, fmt.Sprintf("%s{%s}=%g", f.GetName(), labels, value))
-			}
-		}
-	}
-	slices.Sort(all)
-	return all
 }

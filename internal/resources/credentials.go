@@ -4,7 +4,10 @@
 package resources
 
 import (
+	"fmt"
+	"path"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,12 +18,14 @@ import (
 const (
 	VolumeCatalog     = "espalier-catalog"
 	VolumeCredentials = "espalier-credentials"
+	VolumeAPIKeys     = "espalier-api-keys"
 	volumeTmp         = "espalier-tmp"
 	volumeHome        = "espalier-home"
 
 	// Where the server finds them.
 	mountCatalog     = "/etc/espalier/catalog"
 	mountCredentials = "/etc/espalier/credentials"
+	mountAPIKeys     = "/etc/espalier/api-keys"
 )
 
 // Mounts says which keys of Secrets and ConfigMaps pods mount.
@@ -30,6 +35,9 @@ type Mounts []catalog.Ref
 func MountsOf(spec *corev1.PodSpec) Mounts {
 	var out Mounts
 	for _, v := range spec.Volumes {
+		if isAPIKeys(v.Name) && v.Secret != nil {
+			out = append(out, catalog.Ref{Kind: catalog.RefSecret, Name: v.Secret.SecretName})
+		}
 		if v.Name != VolumeCredentials || v.Projected == nil {
 			continue
 		}
@@ -67,6 +75,7 @@ func (m Mounts) Covers(refs []catalog.Ref) bool {
 // missing Secret harms only the tool that names it, never the pod. There is
 // no volume without refs, so that the first one is a change of the template.
 func credentialsVolume(refs []catalog.Ref) *corev1.Volume {
+	refs = slices.DeleteFunc(slices.Clone(refs), func(r catalog.Ref) bool { return r.Key == "" })
 	if len(refs) == 0 {
 		return nil
 	}
@@ -96,4 +105,35 @@ func credentialsVolume(refs []catalog.Ref) *corev1.Volume {
 		}
 	}
 	return &corev1.Volume{Name: VolumeCredentials, VolumeSource: corev1.VolumeSource{Projected: projected}}
+}
+
+// IsCredentials reports whether a volume is one of those that MountsOf reads.
+func IsCredentials(volume string) bool {
+	return volume == VolumeCredentials || isAPIKeys(volume)
+}
+
+func isAPIKeys(volume string) bool {
+	return volume == VolumeAPIKeys || strings.HasPrefix(volume, VolumeAPIKeys+"-")
+}
+
+// apiKeyVolumes mount whole Secrets, each in a folder of its name: a server
+// whose catalog already names another Secret must not take this one's keys for
+// that one's. A projected volume would put all keys side by side at its root.
+func apiKeyVolumes(refs []catalog.Ref) (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
+	for _, r := range refs {
+		if r.Key != "" || r.Kind != catalog.RefSecret {
+			continue
+		}
+		name := VolumeAPIKeys
+		if n := len(volumes); n > 0 {
+			name = fmt.Sprintf("%s-%d", VolumeAPIKeys, n)
+		}
+		yes := true
+		mode := int32(0o440)
+		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			Secret: &corev1.SecretVolumeSource{SecretName: r.Name, DefaultMode: &mode, Optional: &yes},
+		}})
+		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: path.Join(mountAPIKeys, r.Name), ReadOnly: true})
+	}
+	return volumes, mounts
 }

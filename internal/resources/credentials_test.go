@@ -16,6 +16,7 @@ import (
 // Secret rolls the pods once; what is mounted stays until the next rollout.
 func TestCredentials(t *testing.T) {
 	a, b, other := secret("a", "k"), secret("b", "k"), secret("a", "k2")
+	whole := secret("keys", "") // of API keys
 	steps := []struct {
 		name   string
 		refs   []catalog.Ref
@@ -39,6 +40,10 @@ func TestCredentials(t *testing.T) {
 			in.Server.Spec.Replicas = &three
 		}, false, Mounts{a, other}},
 		{"a rollout for another reason drops it", nil, func(in *TemplateInput, _ *Options) { in.EnvDigest = "new" }, true, nil},
+		{"a whole Secret", []catalog.Ref{a, whole}, nil, true, Mounts{a, whole}},
+		{"another whole Secret", []catalog.Ref{a, secret("keys2", "")}, nil, true, Mounts{a, secret("keys2", "")}},
+		{"a whole Secret alone", []catalog.Ref{whole}, nil, true, Mounts{whole}},
+		{"one key of it is another mount", []catalog.Ref{whole, secret("keys", "k")}, nil, true, Mounts{whole, secret("keys", "k")}},
 		{"a new server image with one needed", []catalog.Ref{b}, func(_ *TemplateInput, o *Options) { o.ServerImage = "new" }, true, Mounts{b}},
 	}
 	in, o := TemplateInput{Server: server(t, `{}`)}, options()

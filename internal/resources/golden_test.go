@@ -65,7 +65,7 @@ var goldens = map[string]struct {
   probe: {gateReadiness: true}
   startupTimeoutSeconds: 30
   terminationGracePeriodSeconds: 90` + maximalWorkload,
-		refs: []catalog.Ref{configMap("ca", "ca.crt"), secret("api", "key"), secret("api", "token"), secret("other", "token")},
+		refs: []catalog.Ref{configMap("ca", "ca.crt"), secret("api", "key"), secret("api", "token"), secret("clients", ""), secret("other", "token")},
 		env:  "0123456789abcdef",
 		options: func(o *Options) {
 			o.ImagePullSecrets = []string{"org-cred", "regcred"}

@@ -206,6 +206,9 @@ func (o Options) addShared(t *corev1.PodTemplateSpec, in TemplateInput, w *mcpv1
 		t.Spec.Volumes = append(t.Spec.Volumes, *v)
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: VolumeCredentials, MountPath: mountCredentials, ReadOnly: true})
 	}
+	volumes, mounts := apiKeyVolumes(in.Refs)
+	t.Spec.Volumes = append(t.Spec.Volumes, volumes...)
+	c.VolumeMounts = append(c.VolumeMounts, mounts...)
 	if server.Spec.Stdio != nil {
 		o.wrap(t, &c, server, w)
 	}

@@ -14,8 +14,19 @@ import "encoding/json"
 // even tell what it lacks.
 const Version = 1
 
+// Features that a catalog may require. A server that lacks one keeps its old
+// catalog: it must not serve without a rule that it does not understand.
+const (
+	// FeatureAuth: Config.Auth.
+	FeatureAuth = "auth"
+	// FeatureAccess: Config.Access.
+	FeatureAccess = "access"
+	// FeatureLimitRules: Limits.Budget and Limits.Rules.
+	FeatureLimitRules = "limits.rules"
+)
+
 // Features are the values of Config.Requires that this build understands.
-var Features = []string{FeatureUpstreams, FeatureStdio}
+var Features = []string{FeatureUpstreams, FeatureStdio, FeatureAuth, FeatureAccess, FeatureLimitRules}
 
 // Config is all that one shared server serves. Its canonical JSON (Encode) is
 // what the catalog digest is taken of; nothing in it may depend on time, map
@@ -35,6 +46,13 @@ type Config struct {
 	Limits       Limits `json:"limits"`
 	// Probe is whom the server lets read its report.
 	Probe ProbeTrust `json:"probe"`
+	// Auth says who may call; nil is everybody. Requires FeatureAuth.
+	Auth *Auth `json:"auth,omitempty"`
+	// Access says who sees and calls what; nil is everybody everything.
+	// Requires FeatureAccess.
+	Access *Access `json:"access,omitempty"`
+	// Extensions that are declared in the capabilities.
+	Extensions []Extension `json:"extensions,omitempty"`
 
 	Tools []Tool `json:"tools,omitempty"`
 	// Resources have a URI, Templates a URI template each.
@@ -83,6 +101,10 @@ type Limits struct {
 	CallTimeoutSeconds int32 `json:"callTimeoutSeconds"`
 	// MaxMessageBytes bounds every hop and frame.
 	MaxMessageBytes int64 `json:"maxMessageBytes"`
+	// Budget of each caller for all calls, and Rules for some. Both require
+	// FeatureLimitRules.
+	Budget *Budget     `json:"budget,omitempty"`
+	Rules  []LimitRule `json:"rules,omitempty"`
 }
 
 // ProbeTrust is what the server needs to recognise the operator's probe.

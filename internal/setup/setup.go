@@ -101,10 +101,11 @@ func keepAnnotation(annotations map[string]string) map[string]string {
 }
 
 func keepCredentials(volumes []corev1.Volume) []corev1.Volume {
+	var kept []corev1.Volume
 	for _, v := range volumes {
-		if v.Name == resources.VolumeCredentials {
-			return []corev1.Volume{v}
+		if resources.IsCredentials(v.Name) {
+			kept = append(kept, v)
 		}
 	}
-	return nil
+	return kept
 }

@@ -17,14 +17,14 @@ import (
 // TestStripPod keeps what the operator uses and nothing that may be large or
 // secret.
 func TestStripPod(t *testing.T) {
-	credentials := corev1.Volume{Name: resources.VolumeCredentials}
+	credentials, keys := corev1.Volume{Name: resources.VolumeCredentials}, corev1.Volume{Name: resources.VolumeAPIKeys}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "p", Namespace: "ns", UID: "uid", ResourceVersion: "1", Labels: map[string]string{mcpv1.LabelServer: "web"},
 			Annotations: map[string]string{mcpv1.AnnotationCatalog: "d-1", "other": "large"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: "n", Volumes: []corev1.Volume{{Name: "other"}, credentials}, ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "g"}},
+			NodeName: "n", Volumes: []corev1.Volume{{Name: "other"}, credentials, keys}, ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "g"}},
 			Containers: []corev1.Container{{Name: "server", Env: []corev1.EnvVar{{Name: "TOKEN", Value: "secret"}}}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", ContainerStatuses: []corev1.ContainerStatus{{Name: "server"}}},
@@ -36,7 +36,7 @@ func TestStripPod(t *testing.T) {
 	want := pod.DeepCopy()
 	want.ManagedFields, want.Spec.Containers = nil, nil
 	want.Annotations = map[string]string{mcpv1.AnnotationCatalog: "d-1"}
-	want.Spec.Volumes = []corev1.Volume{credentials}
+	want.Spec.Volumes = []corev1.Volume{credentials, keys}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -33,6 +33,26 @@ var patterns = map[string]examples{
 		bad: []string{`ftp://a.example.com`, `https://u:p@a.example.com`, `https://a.example.com/?q`, `https://a.example.com/#f`,
 			`"https://a.example.com/a b"`, `https://`, `//a.example.com`},
 	},
+	`^https?://[A-Za-z0-9.\[\]:_-]+([/?][^#\s]*)?$`: {
+		good: []string{`https://login.example.com/keys?p=x`, `http://[::1]:8080`, `https://login.example.com?x`},
+		bad:  []string{`ftp://a.example.com`, `https://u:p@a.example.com`, `https://a.example.com/#f`, `"https://a.example.com/a b"`},
+	},
+	`^[!#-\[\]-~]+$`: {
+		good: []string{`tools:read`, `https://example.com/scope`, `"!"`},
+		bad:  []string{`"a b"`, `'a"b'`, `'a\b'`, `ä`},
+	},
+	`^\S+$`: {
+		good: []string{`"docs://*"`, `"docs://{id}/a?b"`, `"*"`},
+		bad:  []string{`"docs://a b"`, `" "`, `"docs://a\n"`},
+	},
+	`^system:serviceaccount:[a-z0-9*?-]+:[a-z0-9.*?-]+$`: {
+		good: []string{`system:serviceaccount:team-a:agent`, `"system:serviceaccount:*:*"`, `system:serviceaccount:a:b.c`},
+		bad:  []string{`team-a/agent`, `system:serviceaccount:team-a`, `"system:*"`, `system:serviceaccount:a:b:c`},
+	},
+	`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`: {
+		good: []string{`keys`, `a.b-c`, `"1"`},
+		bad:  []string{`Keys`, `a/b`, `..`, `-a`},
+	},
 	`^/[^?#\s]*$`: {
 		good: []string{`/`, `/mcp/v1`},
 		bad:  []string{`mcp`, `/mcp?x=1`, `/mcp#x`, `"/m cp"`},
@@ -157,6 +177,34 @@ var rules = map[string]examples{
 		good: []string{`{timeoutSeconds: 30}`, `{intervalSeconds: 10}`, `{timeoutSeconds: 5, intervalSeconds: 5}`},
 		bad:  []string{`{timeoutSeconds: 31}`, `{intervalSeconds: 9}`, `{timeoutSeconds: 6, intervalSeconds: 5}`},
 	},
+	"auth, access, accessDefault and extensions need type Tools or Stdio: a Container or an External server decides by itself who may call it": {
+		good: []string{`{auth: {apiKeys: {secretRef: {name: a}}}, access: [{when: "true"}], accessDefault: Deny, extensions: {}}`},
+		bad: []string{
+			`{type: Container, container: {image: a}, auth: {apiKeys: {secretRef: {name: a}}}}`,
+			`{type: Container, container: {image: a}, access: [{when: "true"}]}`,
+			`{type: External, external: {url: "http://a"}, accessDefault: Deny}`,
+			`{type: External, external: {url: "http://a"}, extensions: {}}`,
+		},
+	},
+
+	// Auth, access, limits.
+	"auth without jwt, serviceAccounts or apiKeys would let nobody in: set at least one": {
+		good: []string{`{jwt: {issuer: "https://a", audiences: [a]}}`, `{serviceAccounts: {audiences: [a]}}`, `{apiKeys: {secretRef: {name: a}}}`},
+		bad:  []string{`{}`},
+	},
+	"set at most one of jwksURI and jwks: without either, the issuer's own metadata says where its keys are": {
+		good: []string{`{issuer: "https://a", audiences: [a]}`, `{issuer: "https://a", audiences: [a], jwksURI: "https://a"}`, `{issuer: "https://a", audiences: [a], jwks: "{}"}`},
+		bad:  []string{`{issuer: "https://a", audiences: [a], jwksURI: "https://a", jwks: "{}"}`},
+	},
+	"tls is for fetching the issuer's keys, and jwks gives them already: leave one out": {
+		good: []string{`{issuer: "https://a", audiences: [a], jwksURI: "https://a", tls: {serverName: a}}`, `{issuer: "https://a", audiences: [a], tls: {serverName: a}}`},
+		bad:  []string{`{issuer: "https://a", audiences: [a], jwks: "{}", tls: {serverName: a}}`},
+	},
+	"a rule without requestsPerSecond and budget limits nothing: set one": {
+		good: []string{`{requestsPerSecond: 1}`, `{budget: {calls: 1, windowSeconds: 1}}`},
+		bad:  []string{`{}`, `{tools: ["*"], when: "true"}`},
+	},
+
 	"upstreams needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server": {
 		good: []string{`{upstreams: [{name: a, url: "http://a"}]}`},
 		bad: []string{`{type: Container, container: {image: a}, upstreams: [{name: a, url: "http://a"}]}`,

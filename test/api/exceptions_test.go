@@ -24,15 +24,18 @@ var borders = map[string]string{
 	"spec.upstreams[].url minLength":     `http://a`,
 	"spec.limits minProperties":          `{streams: 1}`,
 	"spec.publicURL minLength":           `http://a`,
+	"spec.auth.jwt.issuer minLength":     `http://a`,
+	"spec.auth.jwt.jwksURI minLength":    `http://a`,
 	"spec.workload.volumes minItems":     `[{name: a, emptyDir: {}}]`,
 }
 
 // unreachable are bounds that another constraint keeps from being reached.
 var unreachable = map[string]string{
-	"spec.cors.allowedOrigins[] minLength": "the pattern needs more",
-	"spec.icons[].src minLength":           "the pattern needs more",
-	"spec.transports maxItems":             "one type of transport exists so far",
-	"spec.http.body.mediaType minLength":   "the pattern needs more",
+	"spec.cors.allowedOrigins[] minLength":           "the pattern needs more",
+	"spec.icons[].src minLength":                     "the pattern needs more",
+	"spec.auth.serviceAccounts.subjects[] minLength": "the pattern needs more",
+	"spec.transports maxItems":                       "one type of transport exists so far",
+	"spec.http.body.mediaType minLength":             "the pattern needs more",
 }
 
 // neverAccepted are fields that exist to be refused: only the bad side of

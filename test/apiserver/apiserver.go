@@ -74,9 +74,13 @@ func run(m *testing.M, use func(*Server)) (code int) {
 	return m.Run()
 }
 
+// Flag is one flag of kube-apiserver, without its dashes.
+type Flag struct{ Name, Value string }
+
 // Start starts a server with the CRDs of config/crd and the roles of
-// config/rbac. The caller stops it.
-func Start() (*Server, error) {
+// config/rbac. Flags are added to the usual ones, or replace them. The caller
+// stops it.
+func Start(flags ...Flag) (*Server, error) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		return nil, errors.New("KUBEBUILDER_ASSETS is not set: run 'make test-integration', or " +
 			"'export KUBEBUILDER_ASSETS=$(go run -C hack/cluster . assets)' first")
@@ -87,6 +91,9 @@ func Start() (*Server, error) {
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: startTimeout,
 		ControlPlaneStopTimeout:  stopTimeout,
+	}
+	for _, flag := range flags {
+		environment.ControlPlane.GetAPIServer().Configure().Set(flag.Name, flag.Value)
 	}
 	config, err := environment.Start()
 	if err != nil {

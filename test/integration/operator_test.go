@@ -6,12 +6,15 @@ package integration
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"encoding/base64"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
@@ -25,7 +28,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/espalier-dev/espalier/internal/clusterkeys"
 	"github.com/espalier-dev/espalier/internal/controller"
+	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/prober"
 	"github.com/espalier-dev/espalier/internal/references"
 	"github.com/espalier-dev/espalier/internal/resources"
@@ -40,6 +45,9 @@ type operator struct {
 	clock  *shiftedClock
 	stop   func()
 }
+
+// probeKey is the operator's own, which outlives its restarts.
+var probeKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 
 // startOperator starts the controllers for one namespace, as access allows.
 // It is stopped at the end of the test at the latest.
@@ -79,6 +87,10 @@ func startOperatorWith(t *testing.T, access *rest.Config, namespace string, prob
 	fast := testclock.NewFakeClock(time.Now())
 	refs := references.New(mgr.GetAPIReader(), func(v []byte) string { return "digest of " + string(v) }, fast)
 	must(t, mgr.Add(refs))
+	signer, err := mcpprobe.NewTokenSigner(probeKey, nil)
+	must(t, err)
+	published, err := discovery.NewDiscoveryClientForConfigAndClient(access, mgr.GetHTTPClient())
+	must(t, err)
 	if runnable, ok := probes.(manager.Runnable); ok {
 		must(t, mgr.Add(runnable))
 	}
@@ -87,8 +99,8 @@ func startOperatorWith(t *testing.T, access *rest.Config, namespace string, prob
 		Recorder:    mgr.GetEventRecorder("espalier"),
 		Resources:   resources.Options{ServerImage: "ghcr.io/espalier-dev/server:test", RunAsUser: ptr.To(resources.DefaultRunAsUser), PodSecurity: "restricted"},
 		PodSecurity: security, Prober: probes, References: refs,
-		Tokens:      func(string) func() (string, error) { return func() (string, error) { return "token", nil } },
-		TrustedKeys: []string{"a2V5"},
+		Tokens: signer.Source, TrustedKeys: []string{base64.StdEncoding.EncodeToString(probeKey[ed25519.SeedSize:])},
+		ClusterKeys: clusterkeys.New(published.RESTClient(), o.clock),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	sources := controller.Sources{Probes: wake, References: refs.Wake()}

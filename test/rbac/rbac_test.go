@@ -114,6 +114,25 @@ func may(t *testing.T, c client.Client, a access) bool {
 	return review.Status.Allowed
 }
 
+// TestPublishedKeys: the role itself lets the operator read the keys of service
+// account tokens, also where the cluster does not let all of them do it.
+func TestPublishedKeys(t *testing.T) {
+	role := &rbacv1.ClusterRole{}
+	if err := server.Client.Get(t.Context(), client.ObjectKey{Name: "manager"}, role); err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, rule := range role.Rules {
+		if len(rule.NonResourceURLs) > 0 && !slices.Equal(rule.Verbs, []string{"get"}) {
+			t.Errorf("%v of %v", rule.Verbs, rule.NonResourceURLs)
+		}
+		paths = append(paths, rule.NonResourceURLs...)
+	}
+	if want := []string{"/.well-known/openid-configuration", "/openid/v1/jwks"}; !slices.Equal(paths, want) {
+		t.Errorf("paths %v, want %v", paths, want)
+	}
+}
+
 // TestNoWildcards: a wildcard would grant what nobody wrote down.
 func TestNoWildcards(t *testing.T) {
 	roles := &rbacv1.ClusterRoleList{}

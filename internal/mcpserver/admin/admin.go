@@ -1,6 +1,8 @@
 // Copyright 2026 The Espalier Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package admin serves the internal port: the report to the operator, health,
+// readiness, metrics. Nothing there touches a backend.
 package admin
 
 import (
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/auth"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -44,7 +47,7 @@ func Handler(source Source, metrics http.Handler) http.Handler {
 	})
 	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET "+podreport.Path, func(w http.ResponseWriter, r *http.Request) {
-		if authorize(r, source.Trust(), time.Now()) != nil {
+		if auth.AuthorizeProbe(r, source.Trust(), time.Now()) != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			say(w, http.StatusUnauthorized, "Unauthorized")
 			return

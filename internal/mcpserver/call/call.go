@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
@@ -47,8 +48,10 @@ type Call struct {
 	RawArgs []byte
 	// Metadata classifies the tool; it never reaches the wire.
 	Metadata map[string]string
-	// Principal is the value of the expression variable of that name.
-	Principal any
+	// Caller makes the call; never nil.
+	Caller *principal.Principal
+	// Entry gives the expression variables that describe the entry; nil is none.
+	Entry func() map[string]any
 	// MaxBytes bounds every hop that the call makes.
 	MaxBytes int64
 	// Read reads a resource of this server for the same caller; of a Prompt.
@@ -73,7 +76,7 @@ type Call struct {
 
 // Vars are the variables of expressions in the scope of a call.
 func (c *Call) Vars() map[string]any {
-	return map[string]any{"args": c.Args, "principal": c.Principal}
+	return map[string]any{"args": c.Args, "principal": c.Caller.Var()}
 }
 
 // Result is the answer to a call.
@@ -132,6 +135,7 @@ const (
 	Cancelled         Reason = "Cancelled"
 	Withdrawn         Reason = "Withdrawn"
 	RateLimited       Reason = "RateLimited"
+	BudgetExceeded    Reason = "BudgetExceeded"
 	ConcurrencyLimit  Reason = "ConcurrencyLimit"
 	StreamLimit       Reason = "StreamLimit"
 	NotFound          Reason = "NotFound"
@@ -142,6 +146,8 @@ const (
 	UpstreamUnavailable Reason = "UpstreamUnavailable"
 	UpstreamError       Reason = "UpstreamError"
 	HopLimit            Reason = "HopLimit"
+	// DeclaredError is an error of the protocol that middleware chose.
+	DeclaredError Reason = "DeclaredError"
 	// InputRequired: the call asks for more in a way that the client does not
 	// know.
 	InputRequired Reason = "InputRequired"
@@ -154,6 +160,8 @@ type Error struct {
 	Message string
 	// Cause is for the log only; it may name addresses, never credentials.
 	Cause error
+	// RPC answers in place of a result, of a DeclaredError; else nil.
+	RPC *RPCError
 }
 
 func (f *Error) Error() string { return f.Message }
@@ -167,6 +175,26 @@ func (f *Error) Because(cause error) *Error {
 // Fail makes a Error.
 func Fail(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// RPCError answers a call by an error of the protocol in place of a result.
+// Middleware may return one, where clients of a server know its codes; a
+// handler's failure is a result that a model can read.
+type RPCError struct {
+	// Code is outside of -32768..-32000, which JSON-RPC and MCP reserve, or in
+	// -32000..-32019, which the specification leaves to what existed before it
+	// closed the range. Any other becomes a failure of the server.
+	Code    int
+	Message string
+	// Data is any JSON value; nil for none.
+	Data json.RawMessage
+}
+
+func (e *RPCError) Error() string { return e.Message }
+
+// Allowed reports whether the code may be sent.
+func (e *RPCError) Allowed() bool {
+	return e.Code < -32768 || e.Code > -32020
 }
 
 // Causes with which a call's context ends.

@@ -30,7 +30,7 @@ func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 	if !ok {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "name must be a string"})
 	}
-	tool := r.Snapshot.Tool(name)
+	tool := r.Tool(ctx, name)
 	if tool == nil {
 		return e.unknownTool(r, name)
 	}
@@ -47,6 +47,9 @@ func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 	result, failure := e.runTool(ctx, r, tool, c)
 	if failure != nil && failure.Reason == call.NotFound { // Withdrawn since the snapshot was taken.
 		return back.finish(e.unknownTool(r, name))
+	}
+	if failure != nil && failure.RPC != nil {
+		return back.finish(r.declared(failure.RPC))
 	}
 	return back.finish(Reply{Body: e.appendCallResult(r, result, failure)})
 }
@@ -76,7 +79,8 @@ func (e *Engine) run(ctx context.Context, r *Request, entry *registry.Entry, c *
 		timer := time.AfterFunc(time.Duration(seconds)*time.Second, func() { cancel(call.ErrTimeout) })
 		defer timer.Stop()
 	}
-	c.Tool, c.Metadata, c.Principal, c.MaxBytes = entry.Name, entry.Metadata, e.anonymous, r.Snapshot.Config.Limits.MaxMessageBytes
+	c.Tool, c.Metadata, c.Entry, c.Caller = entry.Name, entry.Metadata, entry.Vars, r.caller()
+	c.MaxBytes = r.Snapshot.Config.Limits.MaxMessageBytes
 	if c.RawArgs == nil {
 		c.RawArgs = []byte("{}")
 	}
@@ -88,6 +92,11 @@ func (e *Engine) run(ctx context.Context, r *Request, entry *registry.Entry, c *
 	}
 	e.note(ctx, c, result, failure, time.Since(started))
 	return result, failure
+}
+
+// declared answers with the error of the protocol that middleware chose.
+func (r *Request) declared(err *call.RPCError) Reply {
+	return r.fail(OK, &wire.Error{Code: err.Code, Message: err.Message, Data: err.Data})
 }
 
 func (e *Engine) unknownTool(r *Request, name string) Reply {
@@ -141,6 +150,7 @@ func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result
 	}
 	cause := context.Cause(ctx)
 	var failure *call.Error
+	var declared *call.RPCError
 	switch {
 	case errors.Is(cause, call.ErrWithdrawn):
 		return call.Fail(call.Withdrawn, "the %s was withdrawn while it ran", c.Kind)
@@ -150,6 +160,8 @@ func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result
 		return call.Fail(call.Cancelled, "the call was cancelled")
 	case errors.As(err, &failure):
 		return failure
+	case errors.As(err, &declared) && declared.Allowed():
+		return &call.Error{Reason: call.DeclaredError, Message: declared.Message, RPC: declared}
 	}
 	return call.Fail(call.Internal, "the %s failed", c.Kind).Because(err)
 }

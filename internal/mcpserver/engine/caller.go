@@ -5,231 +5,123 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
-	"strconv"
+	"log/slog"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
-	"github.com/espalier-dev/espalier/internal/mcpserver/call"
-	"github.com/espalier-dev/espalier/internal/mcpserver/session"
+	"github.com/espalier-dev/espalier/internal/mcpserver/access"
+	"github.com/espalier-dev/espalier/internal/mcpserver/auth"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
+	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
-const (
-	keyProgressToken = "progressToken"
-	ownPrefix        = "mcp.espalier.dev/"
-	// defaultLevel is that of a session whose client never said one.
-	defaultLevel = "info"
-)
-
-// protocolPrefixes are of keys of _meta that belong to the protocol.
-var protocolPrefixes = []string{"io.modelcontextprotocol/", "modelcontextprotocol.io/", ownPrefix}
-
-// reservedMeta reports whether a key of _meta is not the users' own.
-func reservedMeta(key string) bool {
-	for _, prefix := range protocolPrefixes {
-		if strings.HasPrefix(key, prefix) {
-			return true
-		}
+// caller who makes the request.
+func (r *Request) caller() *principal.Principal {
+	if r.Caller == nil {
+		return principal.Nobody()
 	}
-	return false
+	return r.Caller
 }
 
-// passOn gives a call what reaches beyond this server: the caller's own keys
-// of _meta, the count of hops, what answers an earlier question, and the way
-// back to the caller. finish must be called with the answer.
-func passOn(r *Request, c *call.Call) *caller {
-	for _, field := range r.Message.Meta {
-		switch {
-		case field.Key == mcp.MetaHops:
-			// What is no number counts as none; a peer that wants to run in a
-			// circle could leave it out as well.
-			c.Hops, _ = strconv.Atoi(string(field.Raw))
-		case field.Key != keyProgressToken && !reservedMeta(field.Key):
-			if len(c.Meta) > 0 {
-				c.Meta = append(c.Meta, ',')
-			}
-			c.Meta = append(wire.AppendString(c.Meta, field.Key), ':')
-			c.Meta = append(c.Meta, field.Raw...)
-		}
+// Visible reports whether the caller may see an entry. What is not visible
+// does not exist for the caller, on no path.
+func (r *Request) Visible(ctx context.Context, e access.Entry) bool {
+	if r.Snapshot.Access.None() {
+		return true
 	}
-	w := &r.caller
-	w.request = r
-	if r.Era == Modern {
-		if raw := r.Message.Params.Get("inputResponses"); wire.IsObject(raw) {
-			c.Responses = raw
-		}
-		if raw := r.Message.Params.Get("requestState"); len(raw) > 0 && raw[0] == '"' {
-			c.State = raw
-		}
+	if r.view == nil {
+		r.view = r.Snapshot.Access.View(r.caller())
 	}
-	if r.Era == Modern || r.Session != nil {
-		c.Client = w
-	}
-	token := r.Message.Meta.Get(keyProgressToken)
-	if token != nil && string(token) != "null" && w.streams() {
-		w.token = token
-		c.Progress = w.progress
-	}
-	return w
+	return r.view.Allows(ctx, e)
 }
 
-// caller is the way back to the caller of one call. It turns the answer into a
-// stream at the first thing that there is to say before it.
-type caller struct {
-	request *Request
-	token   []byte
-
-	mu     sync.Mutex
-	stream Stream
-	failed bool
-	stop   chan struct{}
+// Tool gives a tool that the caller may see, nil when there is none of that
+// name.
+func (r *Request) Tool(ctx context.Context, name string) *registry.Tool {
+	t := r.Snapshot.Tool(name)
+	if t == nil || !r.Visible(ctx, t.AccessEntry()) {
+		return nil
+	}
+	return t
 }
 
-var _ call.Client = (*caller)(nil)
-
-// Modern implements call.Client.
-func (w *caller) Modern() bool { return w.request.Era == Modern }
-
-// Capabilities implements call.Client.
-func (w *caller) Capabilities() json.RawMessage {
-	if s := w.request.Session; s != nil {
-		return s.Capabilities()
+// prompt gives a prompt that the caller may see, nil when there is none of
+// that name.
+func (r *Request) prompt(ctx context.Context, name string) *registry.Prompt {
+	p := r.Snapshot.Prompt(name)
+	if p == nil || !r.Visible(ctx, p.AccessEntry()) {
+		return nil
 	}
-	if raw := w.request.Message.Meta.Get(mcp.MetaClientCapabilities); wire.IsObject(raw) {
-		return raw
-	}
-	return json.RawMessage("{}")
+	return p
 }
 
-// Session implements call.Client.
-func (w *caller) Session() string {
-	if w.request.Session == nil {
-		return ""
+// template gives a template of resources that the caller may see, nil when
+// there is none of that text.
+func (r *Request) template(ctx context.Context, text string) *registry.Resource {
+	t := r.Snapshot.Template(text)
+	if t == nil || !r.Visible(ctx, t.AccessEntry()) {
+		return nil
 	}
-	return w.request.Session.ID
+	return t
 }
 
-// LogLevel implements call.Client.
-func (w *caller) LogLevel() string {
-	if s := w.request.Session; s != nil {
-		if level := s.Level(); level != "" {
-			return level
-		}
-		return defaultLevel
-	}
-	level, _ := w.request.Message.Meta.Text(mcp.MetaLogLevel)
-	return level
+// resource gives what the caller reads at uri: the resource of that URI, else
+// the first template that makes it, with the values of its variables; nil when
+// there is nothing that they may see.
+func (r *Request) resource(ctx context.Context, uri string) (*registry.Resource, map[string]string) {
+	return r.Snapshot.Resource(uri, func(found *registry.Resource) bool { return r.Visible(ctx, found.ReadEntry(uri)) })
 }
 
-// needs is the capability that a client must have declared to be asked.
-var needs = map[string]string{mcp.MethodSample: "sampling", mcp.MethodElicit: "elicitation", mcp.MethodRoots: "roots"}
-
-// Ask implements call.Client: on the stream of the request that the question
-// belongs to, else on the session's standing stream.
-func (w *caller) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	s := w.request.Session
-	if s == nil || w.Modern() {
-		return nil, call.ErrCannotAsk
-	}
-	if capability, known := needs[method]; known {
-		declared, err := wire.DecodeObject(s.Capabilities())
-		if err != nil || !wire.IsObject(declared.Get(capability)) {
-			return nil, call.ErrCannotAsk
-		}
-	}
-	if !w.streams() {
-		return s.Ask(ctx, method, params, nil)
-	}
-	return s.Ask(ctx, method, params, w.tell)
+// at is the same caller before another snapshot.
+func (r *Request) at(snapshot *registry.Snapshot) *Request {
+	return &Request{Snapshot: snapshot, Caller: r.Caller}
 }
 
-// Notify implements call.Client.
-func (w *caller) Notify(method string, params json.RawMessage) {
-	out := wire.AppendField([]byte(`{"jsonrpc":"2.0"`), "method", wire.AppendString(nil, method))
-	if params != nil {
-		out = wire.AppendField(out, "params", params)
-	}
-	out = append(out, '}')
+// admit refuses who may not send this message at all: an unknown caller where
+// the catalog wants known ones (a transport that forgot to ask must not open
+// the server), and the operator's probe outside of handshakes and lists.
+func (e *Engine) admit(r *Request) (Reply, bool) {
 	switch {
-	case w.streams():
-		_ = w.tell(out) // A client that is gone misses nothing.
-	case w.request.Session != nil:
-		_ = w.request.Session.Push(out)
+	case r.Caller == nil && r.Snapshot.Config.Auth != nil:
+		e.metrics.Refused(auth.ReasonAuthRequired)
+		return r.fail(Unauthorized, &wire.Error{
+			Code: mcp.CodeUnauthorized, Message: "this server wants a credential", Data: wire.Data(auth.ReasonAuthRequired),
+		}), false
+	case r.caller().Kind == principal.Probe && !probeMay(r.Message.Method):
+		e.metrics.Refused(reasonProbe)
+		return r.fail(Forbidden, &wire.Error{
+			Code: mcp.CodeForbidden, Message: "the operator's probe may read lists only", Data: wire.Data(reasonProbe),
+		}), false
 	}
+	return Reply{}, true
 }
 
-func (w *caller) streams() bool { return w.request.Streams && w.request.Open != nil }
+const reasonProbe = "ProbeMayList"
 
-// progress sends one notification with the caller's own token.
-func (w *caller) progress(params wire.Object) {
-	out := []byte(`{"jsonrpc":"2.0","method":"` + mcp.NotificationProgress + `","params":{"` + keyProgressToken + `":`)
-	out = append(out, w.token...)
-	for _, field := range params {
-		if field.Key != keyProgressToken && field.Key != "_meta" {
-			out = wire.AppendField(out, field.Key, field.Raw)
-		}
+// probeMay: the probe looks at what there is and touches nothing.
+func probeMay(method string) bool {
+	switch method {
+	case mcp.MethodDiscover, mcp.MethodInitialize, mcp.MethodPing:
+		return true
 	}
-	_ = w.tell(append(out, "}}"...)) // A client that is gone ends the call as well.
+	return strings.HasSuffix(method, "/list")
 }
 
-// tell sends a message before the answer.
-func (w *caller) tell(message []byte) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stream == nil && !w.failed {
-		stream, err := w.request.Open()
-		if err != nil {
-			w.failed = true // The client is gone.
-			return err
-		}
-		w.stream, w.stop = stream, make(chan struct{})
-		go w.keepAlive(w.stop)
+// ruleFailed counts an access rule that could not be evaluated, and logs the
+// first time of each rule of a catalog.
+func (e *Engine) ruleFailed(f access.Failure) {
+	e.metrics.RuleFailed(ruleAccess)
+	level := slog.LevelDebug
+	if f.First {
+		level = slog.LevelWarn
 	}
-	return w.send(message)
+	e.log.Log(context.Background(), level, "Access rule cannot be evaluated and hides what it matches",
+		"rule", f.Rule, "kind", string(f.Entry.Kind), "entry", f.Entry.Name, "error", f.Err.Error())
 }
 
-// send writes a message on one line, as a stream has it. It is called with
-// the lock held.
-func (w *caller) send(message []byte) error {
-	if w.failed {
-		return call.ErrCannotAsk
-	}
-	err := w.stream.Send(wire.OneLine(message))
-	w.failed = err != nil
-	return err
-}
-
-func (w *caller) keepAlive(stop <-chan struct{}) {
-	ticker := time.NewTicker(session.KeepAlive)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-ticker.C:
-			w.mu.Lock()
-			select {
-			case <-stop: // The answer has gone out: the stream is no longer ours.
-			default:
-				w.failed = w.failed || w.stream.KeepAlive() != nil
-			}
-			w.mu.Unlock()
-		}
-	}
-}
-
-// finish sends the answer on the stream, if there is one.
-func (w *caller) finish(reply Reply) Reply {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stream == nil {
-		reply.Streamed = w.failed
-		return reply
-	}
-	_ = w.send(reply.Body) // A client that is gone is no error of ours.
-	close(w.stop)
-	return Reply{Streamed: true}
-}
+// Sorts of rules, in metrics.
+const (
+	ruleAccess = "access"
+	ruleLimits = "limits"
+)

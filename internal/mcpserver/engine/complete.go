@@ -17,14 +17,14 @@ const maxCompletions = 100
 
 // complete answers completion/complete from what is declared: the values that
 // begin as the caller does, whatever the case.
-func (e *Engine) complete(_ context.Context, r *Request) Reply {
+func (e *Engine) complete(ctx context.Context, r *Request) Reply {
 	argument, err := wire.DecodeObject(r.Message.Params.Get("argument"))
 	name, named := argument.Text("name")
 	value, valued := argument.Text("value")
 	if err != nil || !named || !valued {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "argument must be an object with the strings name and value"})
 	}
-	declared, invalid := r.completions(name)
+	declared, invalid := r.completions(ctx, name)
 	if invalid != nil {
 		return r.fail(OK, invalid)
 	}
@@ -56,7 +56,7 @@ func (e *Engine) complete(_ context.Context, r *Request) Reply {
 }
 
 // completions are what is declared for an argument of what ref names.
-func (r *Request) completions(name string) ([]string, *wire.Error) {
+func (r *Request) completions(ctx context.Context, name string) ([]string, *wire.Error) {
 	invalid := func(text string) *wire.Error { return &wire.Error{Code: mcp.CodeInvalidParams, Message: text} }
 	ref, err := wire.DecodeObject(r.Message.Params.Get("ref"))
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *Request) completions(name string) ([]string, *wire.Error) {
 	switch kind, _ := ref.Text("type"); kind {
 	case "ref/prompt":
 		of, _ := ref.Text("name")
-		prompt := r.Snapshot.Prompt(of)
+		prompt := r.prompt(ctx, of)
 		if prompt == nil {
 			return nil, invalid("unknown prompt: " + clip(of))
 		}
@@ -75,7 +75,7 @@ func (r *Request) completions(name string) ([]string, *wire.Error) {
 		return prompt.Completions[name], nil
 	case "ref/resource":
 		uri, _ := ref.Text("uri")
-		template := r.Snapshot.Template(uri)
+		template := r.template(ctx, uri)
 		if template == nil {
 			return nil, invalid("unknown resource template: " + clip(uri))
 		}

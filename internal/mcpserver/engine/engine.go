@@ -12,10 +12,11 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/espalier-dev/espalier/internal/expression"
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/access"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
@@ -45,6 +46,10 @@ const (
 	NotFound
 	// TooManyRequests marks a limit reached outside of a call.
 	TooManyRequests
+	// Unauthorized marks a caller who has to say who they are.
+	Unauthorized
+	// Forbidden marks a caller who may not do this.
+	Forbidden
 	// Unavailable marks a server that drains or has no catalog.
 	Unavailable
 )
@@ -58,6 +63,9 @@ type Request struct {
 	Snapshot *registry.Snapshot
 	Era      Era
 	Message  *wire.Message
+	// Caller as the transport recognised them. Nil is nobody, who comes in
+	// only where the catalog has no auth.
+	Caller *principal.Principal
 	// Session of a legacy client; nil where it has none.
 	Session *session.Session
 	// NewSession opens the session that initialize begins, where Session is
@@ -75,7 +83,8 @@ type Request struct {
 
 	arguments map[string]any
 	decoded   bool
-	caller    caller
+	view      *access.View
+	back      back
 }
 
 // Reply is the answer to a request.
@@ -132,7 +141,6 @@ type Engine struct {
 	limits     *limits
 	middleware []call.Middleware
 	methods    map[string]method
-	anonymous  any
 }
 
 // method is one method and the eras that have it.
@@ -146,7 +154,7 @@ type method struct {
 // New gives an engine over a registry. middleware wraps calls, inside of the
 // limits, in the order given.
 func New(reg *registry.Registry, m *metrics.Metrics, log *slog.Logger, middleware ...call.Middleware) *Engine {
-	e := &Engine{registry: reg, metrics: m, log: log, limits: newLimits(m), anonymous: expression.Anonymous().Var(), sessions: session.NewRegistry("")}
+	e := &Engine{registry: reg, metrics: m, log: log, limits: newLimits(m, log), sessions: session.NewRegistry("")}
 	e.middleware = append([]call.Middleware{e.limits.calls}, middleware...)
 	e.methods = map[string]method{
 		mcp.MethodDiscover:            {modern: true, handle: (*Engine).discover},
@@ -171,6 +179,9 @@ func New(reg *registry.Registry, m *metrics.Metrics, log *slog.Logger, middlewar
 	})
 	return e
 }
+
+// OnAccessFailure is what the rules of a snapshot tell of their failures to.
+func (e *Engine) OnAccessFailure(f access.Failure) { e.ruleFailed(f) }
 
 // forget drops the metrics of withdrawn entries.
 func (e *Engine) forget(old, next *registry.Snapshot) {
@@ -210,6 +221,9 @@ func (e *Engine) Handle(ctx context.Context, r *Request) Reply {
 			status = NotFound
 		}
 		return r.fail(status, &wire.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: " + clip(r.Message.Method)})
+	}
+	if reply, ok := e.admit(r); !ok {
+		return reply
 	}
 	if r.Calls == nil || r.Message.Method == mcp.MethodInitialize {
 		return m.handle(e, ctx, r)

@@ -4,10 +4,10 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
-	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
@@ -57,12 +57,12 @@ type watch struct {
 	version string
 }
 
-// watch gives those of the subscribed resources that there are, with the
+// watch gives those of the subscribed resources that the caller sees, with the
 // version that they have now.
-func (f filter) watch(snapshot *registry.Snapshot) []watch {
+func (f filter) watch(ctx context.Context, r *Request) []watch {
 	var out []watch
 	for _, uri := range f.uris {
-		if version := versionOf(snapshot, uri); version != "" && len(out) < maxWatched {
+		if version := versionOf(ctx, r, uri); version != "" && len(out) < maxWatched {
 			out = append(out, watch{uri, version})
 		}
 	}
@@ -70,8 +70,8 @@ func (f filter) watch(snapshot *registry.Snapshot) []watch {
 }
 
 // moved reports, once, that the content is another.
-func (w *watch) moved(snapshot *registry.Snapshot) bool {
-	now := versionOf(snapshot, w.uri)
+func (w *watch) moved(ctx context.Context, r *Request) bool {
+	now := versionOf(ctx, r, w.uri)
 	if now == w.version {
 		return false
 	}
@@ -80,12 +80,9 @@ func (w *watch) moved(snapshot *registry.Snapshot) bool {
 }
 
 // versionOf tells versions of a resource's content apart; empty for one that
-// there is not.
-func versionOf(snapshot *registry.Snapshot, uri string) string {
-	if snapshot == nil {
-		return ""
-	}
-	resource, _ := snapshot.Resource(uri, nil)
+// the caller does not see.
+func versionOf(ctx context.Context, r *Request, uri string) string {
+	resource, _ := r.resource(ctx, uri)
 	if resource == nil {
 		return ""
 	}

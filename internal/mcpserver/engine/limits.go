@@ -5,7 +5,10 @@ package engine
 
 import (
 	"context"
+	"log/slog"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -24,16 +27,24 @@ type limits struct {
 	concurrency atomic.Int64
 	open        atomic.Int64
 	streams     atomic.Int64
+
+	log *slog.Logger
+	now func() time.Time
+	// rules are replaced as a whole, never changed; nil is none.
+	rules atomic.Pointer[[]*limitRule]
+	// mu guards what was used of the rules' budgets.
+	mu sync.Mutex
 }
 
-func newLimits(m *metrics.Metrics) *limits {
-	return &limits{metrics: m}
+func newLimits(m *metrics.Metrics, log *slog.Logger) *limits {
+	return &limits{metrics: m, log: log, now: time.Now}
 }
 
 func (l *limits) configure(c serverconfig.Limits) {
 	l.configureRate(rate.Limit(c.RequestsPerSecond), int(max(c.Burst, 1)))
 	l.concurrency.Store(int64(c.Concurrency))
 	l.streams.Store(int64(c.Streams))
+	l.configureRules(c)
 }
 
 // configureRate keeps the limiter, and what was used of it, unless it changes.
@@ -46,7 +57,7 @@ func (l *limits) configureRate(perSecond rate.Limit, burst int) {
 	}
 }
 
-// calls is the middleware of rate and concurrency.
+// calls is the middleware of rate, concurrency, rules and budgets.
 func (l *limits) calls(next call.Func) call.Func {
 	return func(ctx context.Context, c *call.Call) (*call.Result, error) {
 		if limiter := l.rate.Load(); limiter != nil && !limiter.Allow() {
@@ -56,6 +67,11 @@ func (l *limits) calls(next call.Func) call.Func {
 		defer l.running.Add(-1)
 		if most := l.concurrency.Load(); most > 0 && running > most {
 			return nil, call.Fail(call.ConcurrencyLimit, "too many calls at once for this replica, try again later")
+		}
+		if rules := l.matching(ctx, c); rules != nil {
+			if refused := l.spend(rules, c); refused != nil {
+				return nil, refused
+			}
 		}
 		l.metrics.InFlight.Inc()
 		defer l.metrics.InFlight.Dec()

@@ -43,13 +43,21 @@ func (e *Engine) listen(ctx context.Context, r *Request) Reply {
 	return Reply{Streamed: true}
 }
 
-// serve runs the stream until the client leaves or the server drains.
+// serve runs the stream until the client leaves, its credential ends or the
+// server drains.
 func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscription *registry.Subscription, stream Stream) {
 	tag := append([]byte(`{"`+mcp.MetaSubscriptionID+`":`), r.Message.ID...)
 	// What is known now is what the client may read from here on.
-	watched := filter.watch(e.registry.Snapshot())
+	watched := filter.watch(ctx, r.at(e.registry.Snapshot()))
 	if stream.Send(filter.acknowledgement(tag, watched)) != nil {
 		return
+	}
+	// A stream does not outlive what opened it.
+	var expired <-chan time.Time
+	if at := r.caller().Expires; !at.IsZero() {
+		timer := time.NewTimer(time.Until(at))
+		defer timer.Stop()
+		expired = timer.C
 	}
 	ticker := time.NewTicker(session.KeepAlive)
 	defer ticker.Stop()
@@ -58,11 +66,14 @@ func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscript
 		select {
 		case <-ctx.Done():
 			return
+		case <-expired:
+			_ = stream.Send(e.listenResult(r, tag))
+			return
 		case <-subscription.Closed:
 			_ = stream.Send(e.listenResult(r, tag))
 			return
 		case <-subscription.Changed:
-			err = e.tell(stream, tag, filter, watched, subscription.Take())
+			err = e.tell(ctx, r, stream, tag, filter, watched, subscription.Take())
 		case <-ticker.C:
 			err = stream.KeepAlive()
 		}
@@ -73,7 +84,7 @@ func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscript
 }
 
 // tell sends what the client wants to hear of changes.
-func (e *Engine) tell(stream Stream, tag []byte, filter filter, watched []watch, changes registry.Changes) error {
+func (e *Engine) tell(ctx context.Context, r *Request, stream Stream, tag []byte, filter filter, watched []watch, changes registry.Changes) error {
 	for _, n := range []struct {
 		due    bool
 		method string
@@ -91,9 +102,9 @@ func (e *Engine) tell(stream Stream, tag []byte, filter filter, watched []watch,
 	if !changes.Content || len(watched) == 0 {
 		return nil
 	}
-	snapshot := e.registry.Snapshot()
+	now := r.at(e.registry.Snapshot())
 	for i := range watched {
-		if !watched[i].moved(snapshot) {
+		if !watched[i].moved(ctx, now) {
 			continue
 		}
 		if err := stream.Send(notification(mcp.NotificationUpdated, tag, watched[i].uri)); err != nil {

@@ -19,26 +19,29 @@ func (e *Engine) ping(_ context.Context, r *Request) Reply {
 	return r.empty()
 }
 
-func (e *Engine) listTools(_ context.Context, r *Request) Reply {
-	return answerList(r, "tools", r.Snapshot.Page, func(t *registry.Tool) *registry.Entry { return &t.Entry })
+func (e *Engine) listTools(ctx context.Context, r *Request) Reply {
+	return answerList(ctx, r, "tools", r.Snapshot.Page, func(t *registry.Tool) *registry.Entry { return &t.Entry })
 }
 
-func (e *Engine) listResources(_ context.Context, r *Request) Reply {
-	return answerList(r, "resources", r.Snapshot.PageResources, entryOfResource)
+func (e *Engine) listResources(ctx context.Context, r *Request) Reply {
+	return answerList(ctx, r, "resources", r.Snapshot.PageResources, entryOfResource)
 }
 
-func (e *Engine) listTemplates(_ context.Context, r *Request) Reply {
-	return answerList(r, "resourceTemplates", r.Snapshot.PageTemplates, entryOfResource)
+func (e *Engine) listTemplates(ctx context.Context, r *Request) Reply {
+	return answerList(ctx, r, "resourceTemplates", r.Snapshot.PageTemplates, entryOfResource)
 }
 
-func (e *Engine) listPrompts(_ context.Context, r *Request) Reply {
-	return answerList(r, "prompts", r.Snapshot.PagePrompts, func(p *registry.Prompt) *registry.Entry { return &p.Entry })
+func (e *Engine) listPrompts(ctx context.Context, r *Request) Reply {
+	return answerList(ctx, r, "prompts", r.Snapshot.PagePrompts, func(p *registry.Prompt) *registry.Entry { return &p.Entry })
 }
 
 func entryOfResource(r *registry.Resource) *registry.Entry { return &r.Entry }
 
-// answerList answers the list method whose result has key.
-func answerList[E any](r *Request, key string, page func(string, func(E) bool) ([]E, string, error), entryOf func(E) *registry.Entry) Reply {
+// answerList answers the list method whose result has key, with what the
+// caller may see.
+func answerList[E any](
+	ctx context.Context, r *Request, key string, page func(string, func(E) bool) ([]E, string, error), entryOf func(E) *registry.Entry,
+) Reply {
 	cursor := ""
 	if raw := r.Message.Params.Get("cursor"); raw != nil && string(raw) != "null" {
 		text, ok := wire.Text(raw)
@@ -47,7 +50,11 @@ func answerList[E any](r *Request, key string, page func(string, func(E) bool) (
 		}
 		cursor = text
 	}
-	entries, next, err := page(cursor, nil)
+	var visible func(E) bool // Nil: all.
+	if !r.Snapshot.Access.None() {
+		visible = func(e E) bool { return r.Visible(ctx, entryOf(e).AccessEntry()) }
+	}
+	entries, next, err := page(cursor, visible)
 	if err != nil {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: err.Error()})
 	}

@@ -18,7 +18,7 @@ func (e *Engine) getPrompt(ctx context.Context, r *Request) Reply {
 	if !ok {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "name must be a string"})
 	}
-	prompt := r.Snapshot.Prompt(name)
+	prompt := r.prompt(ctx, name)
 	if prompt == nil {
 		e.metrics.Entry(call.Prompt.String(), "", outcomeUnknown)
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "unknown prompt: " + clip(name)})
@@ -31,7 +31,7 @@ func (e *Engine) getPrompt(ctx context.Context, r *Request) Reply {
 		return r.fail(OK, invalid)
 	}
 	c := &call.Call{Kind: call.Prompt, Args: args}
-	c.Read = func(ctx context.Context, uri string) (*call.Result, error) { return e.readFor(ctx, r.Snapshot, c, uri) }
+	c.Read = func(ctx context.Context, uri string) (*call.Result, error) { return r.readFor(ctx, c, uri) }
 	back := passOn(r, c)
 	result, failure := e.runEntry(ctx, r, &prompt.Entry, c)
 	switch {
@@ -85,9 +85,9 @@ func checkArguments(prompt *registry.Prompt, args map[string]any) *wire.Error {
 }
 
 // readFor reads a resource within the call of a prompt, for its caller.
-func (e *Engine) readFor(ctx context.Context, snapshot *registry.Snapshot, outer *call.Call, uri string) (*call.Result, error) {
+func (r *Request) readFor(ctx context.Context, outer *call.Call, uri string) (*call.Result, error) {
 	notFound := call.Fail(call.NotFound, "the prompt embeds a resource that this server does not have")
-	resource, variables := snapshot.Resource(uri, nil)
+	resource, variables := r.resource(ctx, uri)
 	if resource == nil {
 		return nil, notFound
 	}
@@ -99,6 +99,7 @@ func (e *Engine) readFor(ctx context.Context, snapshot *registry.Snapshot, outer
 	}
 	defer running.Leave()
 	c := resourceCall(uri, variables)
-	c.Tool, c.Metadata, c.Principal, c.MaxBytes, c.RawArgs = resource.Name, resource.Metadata, outer.Principal, outer.MaxBytes, []byte("{}")
+	c.Tool, c.Metadata, c.Entry, c.Caller = resource.Name, resource.Metadata, resource.Vars, outer.Caller
+	c.MaxBytes, c.RawArgs = outer.MaxBytes, []byte("{}")
 	return resource.Handler.Call(ctx, c)
 }

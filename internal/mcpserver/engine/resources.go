@@ -20,7 +20,7 @@ func (e *Engine) readResource(ctx context.Context, r *Request) Reply {
 	if !ok {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "uri must be a string"})
 	}
-	resource, variables := r.Snapshot.Resource(uri, nil)
+	resource, variables := r.resource(ctx, uri)
 	if resource == nil {
 		return e.unknownResource(r, uri)
 	}
@@ -83,11 +83,14 @@ func (e *Engine) unknownResource(r *Request, uri string) Reply {
 // refuse answers with an error where the method has no result that tells of
 // one.
 func (r *Request) refuse(failure *call.Error) Reply {
+	if failure.RPC != nil {
+		return r.declared(failure.RPC)
+	}
 	status, code := OK, mcp.CodeInternalError
 	switch failure.Reason {
 	case call.InvalidArguments, call.NotFound:
 		code = mcp.CodeInvalidParams
-	case call.RateLimited, call.ConcurrencyLimit:
+	case call.RateLimited, call.ConcurrencyLimit, call.BudgetExceeded:
 		status, code = TooManyRequests, mcp.CodeTooManyRequests
 	case call.ResultTooLarge:
 		code = mcp.CodeTooLarge

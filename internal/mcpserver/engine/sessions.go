@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
@@ -41,22 +42,28 @@ func (e *Engine) TellSessions(ctx context.Context) {
 		case <-subscription.Changed:
 			changes, snapshot := subscription.Take(), e.registry.Snapshot()
 			for _, s := range e.sessions.All() {
-				s.Tell(changes, func(uri string) string { return versionOf(snapshot, uri) })
+				r := &Request{Snapshot: snapshot, Caller: s.Caller()}
+				s.Tell(changes, func(uri string) string { return versionOf(ctx, r, uri) })
 			}
 		}
 	}
 }
 
 // Stand serves a stream of a session: the standing one, or the one that the
-// event id last belongs to. It counts as an open stream. The reply has a body
-// when none was opened.
-func (e *Engine) Stand(ctx context.Context, s *session.Session, last string, open func() (Stream, error)) Reply {
+// event id last belongs to. It counts as an open stream, and does not outlive
+// the credential that opened it. The reply has a body when none was opened.
+func (e *Engine) Stand(ctx context.Context, s *session.Session, caller *principal.Principal, last string, open func() (Stream, error)) Reply {
 	done, ok := e.limits.stream()
 	if !ok {
 		e.metrics.Refused(string(call.StreamLimit))
 		return Reply{Status: TooManyRequests, Body: wire.AppendError(nil, nil, tooManyStreams())}
 	}
 	defer done()
+	if !caller.Expires.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, caller.Expires)
+		defer cancel()
+	}
 	stream, err := open()
 	if err == nil {
 		_ = s.Serve(ctx, stream, last) // However it ends, the client knows.
@@ -132,12 +139,12 @@ func (e *Engine) notified(r *Request) Reply {
 }
 
 // subscribe answers resources/subscribe.
-func (e *Engine) subscribe(_ context.Context, r *Request) Reply {
+func (e *Engine) subscribe(ctx context.Context, r *Request) Reply {
 	uri, ok := r.Message.Params.Text("uri")
 	if !ok {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "uri must be a string"})
 	}
-	version := versionOf(r.Snapshot, uri)
+	version := versionOf(ctx, r, uri)
 	if version == "" {
 		return e.unknownResource(r, uri)
 	}
@@ -145,7 +152,8 @@ func (e *Engine) subscribe(_ context.Context, r *Request) Reply {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeTooManyRequests, Message: "the session subscribes to too many resources", Data: wire.Data("SubscriptionLimit")})
 	}
 	// What changed since the snapshot was taken is told now.
-	r.Session.Tell(registry.Changes{Content: true}, func(uri string) string { return versionOf(e.registry.Snapshot(), uri) })
+	now := r.at(e.registry.Snapshot())
+	r.Session.Tell(registry.Changes{Content: true}, func(uri string) string { return versionOf(ctx, now, uri) })
 	return r.empty()
 }
 

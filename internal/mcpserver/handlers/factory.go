@@ -26,13 +26,15 @@ type Factory struct {
 	Upstreams func(*serverconfig.UpstreamTool, *schema.Schema) call.Handler
 }
 
-// Client gives the shared HTTP client for TLS settings; nil is none. Its
-// redirects carry no credential to another origin.
-func (f *Factory) Client(tls *serverconfig.TLS) (*http.Client, error) { return f.clients.get(tls) }
-
 // NewFactory gives a factory. userAgent is sent to backends.
 func NewFactory(store *credentials.Store, userAgent string) *Factory {
 	return &Factory{credentials: store, clients: newClients(store), userAgent: userAgent}
+}
+
+// Client gives the shared HTTP client for TLS settings; nil is the system's.
+// Its redirects carry no credential to another origin.
+func (f *Factory) Client(settings *serverconfig.TLS) (*http.Client, error) {
+	return f.clients.get(settings)
 }
 
 // Close drops idle connections.

@@ -14,9 +14,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/espalier-dev/espalier/internal/expression"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/credentials"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/schema"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -104,7 +104,7 @@ func (m *made) call(ctx context.Context, args string) (*call.Result, error) {
 	}
 	m.input.Coerce(object)
 	return m.handler.Call(ctx, &call.Call{
-		Tool: "tool", Args: object, RawArgs: []byte(args), Principal: expression.Anonymous().Var(), MaxBytes: 1 << 20,
+		Tool: "tool", Args: object, RawArgs: []byte(args), Caller: principal.Nobody(), MaxBytes: 1 << 20,
 	})
 }
 

@@ -12,7 +12,10 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"sync"
 
+	"github.com/espalier-dev/espalier/internal/expression"
+	"github.com/espalier-dev/espalier/internal/mcpserver/access"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/podreport"
@@ -30,7 +33,31 @@ type Entry struct {
 	Handler        call.Handler
 	Metadata       map[string]string
 
-	group *group
+	group  *group
+	kind   access.Kind
+	source string
+	vars   func() map[string]any
+}
+
+// Vars are the expression variables that describe the entry.
+func (e *Entry) Vars() map[string]any { return e.vars() }
+
+// AccessEntry is the entry as access rules see it.
+func (e *Entry) AccessEntry() access.Entry {
+	return access.Entry{Kind: e.kind, Name: e.Name, Vars: e.vars}
+}
+
+// describe gives the expression variables of an entry. Most catalogs have no
+// rule that reads them.
+func describe(raw []byte, metadata map[string]string, source string) func() map[string]any {
+	return sync.OnceValue(func() map[string]any {
+		value, err := wire.Decode(raw)
+		definition, ok := value.(map[string]any)
+		if err != nil || !ok {
+			definition = nil // It was read before: it is an object.
+		}
+		return expression.ToolVars(definition, metadata, source)
+	})
 }
 
 // Listed is an entry of some list.
@@ -54,6 +81,7 @@ func (e *Entry) decode(raw []byte, key string) (wire.Object, *buildError) {
 	e.Legacy = e.Modern
 	e.EntryPoint = e.Metadata["entryPoint"] == "true"
 	e.group = newGroup()
+	e.vars = describe(e.Modern, e.Metadata, e.source)
 	return definition, nil
 }
 
@@ -137,6 +165,9 @@ func build[E Listed](s *Snapshot, kind string, previous *list[E], entries []decl
 	}
 	slices.SortFunc(l.sorted, func(a, b E) int { return a.base().position().compare(b.base().position()) })
 	hash := sha256.New()
+	// Other rules may show a caller another list.
+	rules, _ := json.Marshal(s.Config.Access) // Plain data: it cannot fail.
+	hash.Write(rules)
 	for _, e := range l.sorted {
 		hash.Write(e.base().Modern)
 		hash.Write([]byte{0})

@@ -6,6 +6,7 @@ package registry
 import (
 	"reflect"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/access"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -41,7 +42,7 @@ func declarePrompt(config serverconfig.Prompt, factory PromptFactory) declared[*
 	d := declared[*Prompt]{name: config.Name, same: func(p *Prompt) bool { return reflect.DeepEqual(p.config, config) }}
 	d.build = func() (*Prompt, *buildError) {
 		p := &Prompt{
-			Entry: Entry{Name: config.Name, Metadata: config.Metadata}, config: config,
+			Entry: Entry{Name: config.Name, Metadata: config.Metadata, kind: access.Prompt, source: config.Source}, config: config,
 			Arguments: config.Arguments, Completions: completions(config.Arguments),
 		}
 		definition, failure := p.decode(config.Definition, keyName)

@@ -4,8 +4,10 @@
 package registry
 
 import (
+	"net/url"
 	"reflect"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/access"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 	"github.com/espalier-dev/espalier/internal/uritemplate"
@@ -61,7 +63,7 @@ func declareResource(config serverconfig.Resource, key string, factory ResourceF
 
 func buildResource(config serverconfig.Resource, key string, factory ResourceFactory) (*Resource, *buildError) {
 	r := &Resource{
-		Entry: Entry{Name: config.URI, Metadata: config.Metadata}, config: config, version: digestOf(config),
+		Entry: Entry{Name: config.URI, Metadata: config.Metadata, kind: access.Resource, source: config.Source}, config: config, version: digestOf(config),
 		TTL: int64(config.CacheSeconds) * 1000, Completions: completions(config.Variables),
 	}
 	if _, err := r.decode(config.Definition, key); err != nil {
@@ -116,6 +118,21 @@ func (s *Snapshot) Resource(uri string, visible func(*Resource) bool) (*Resource
 		}
 	}
 	return nil, nil
+}
+
+// ReadEntry is the resource as access rules see it when uri is read: a rule is
+// about what a template makes, whether it names the template or the URI. URIs
+// that are written with other escapes are the same to a template.
+func (r *Resource) ReadEntry(uri string) access.Entry {
+	e := r.AccessEntry()
+	if r.Template == nil {
+		return e
+	}
+	e.Also = []string{uri}
+	if meant, err := url.PathUnescape(uri); err == nil && meant != uri {
+		e.Also = append(e.Also, meant)
+	}
+	return e
 }
 
 // HasResource reports whether there is a resource or template of that name.

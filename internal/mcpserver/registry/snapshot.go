@@ -5,9 +5,13 @@ package registry
 
 import (
 	"encoding/json"
+	"net/http"
 	"strconv"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/access"
+	"github.com/espalier-dev/espalier/internal/mcpserver/auth"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -32,6 +36,14 @@ type Snapshot struct {
 	ServerInfo json.RawMessage
 	// Discover is the raw result of server/discover.
 	Discover json.RawMessage
+	// Access says who sees which entry.
+	Access *access.Rules
+	// Auth recognises callers. It is set before the snapshot is put in place;
+	// without it a catalog that wants authentication serves nobody.
+	Auth *auth.Authenticator
+	// Hidden are the extensions that are not declared because two sources
+	// declare them differently, sorted.
+	Hidden []string
 
 	tools     *list[*Tool]
 	resources *list[*Resource]
@@ -40,6 +52,8 @@ type Snapshot struct {
 	// origins that may pass, exactly.
 	origins map[string]struct{}
 	paths   map[serverconfig.TransportType]string
+	// extensions is the raw object of those that are declared; nil for none.
+	extensions json.RawMessage
 }
 
 // Factories make the handlers of entries from their declarations.
@@ -57,6 +71,7 @@ func Build(config *serverconfig.Config, digest string, factories Factories, prev
 	s := &Snapshot{
 		Digest: digest, Config: config, Rejected: map[string]string{},
 		origins: map[string]struct{}{}, paths: map[serverconfig.TransportType]string{}, Sources: map[string]int{},
+		Access: access.Compile(config.Access),
 	}
 	if previous == nil {
 		previous = &Snapshot{}
@@ -134,6 +149,15 @@ func (s *Snapshot) OriginAllowed(origin string) bool {
 	return ok
 }
 
+// Paths of all transports, in the order of the catalog.
+func (s *Snapshot) Paths() []string {
+	out := make([]string, 0, len(s.Config.Transports))
+	for _, t := range s.Config.Transports {
+		out = append(out, t.Path)
+	}
+	return out
+}
+
 // Path of a transport; empty when it is not offered.
 func (s *Snapshot) Path(t serverconfig.TransportType) string { return s.paths[t] }
 
@@ -152,6 +176,7 @@ func (s *Snapshot) render() {
 
 	versions, _ := json.Marshal(mcp.AllVersions())
 	out := append([]byte(`{"resultType":"complete","supportedVersions":`), versions...)
+	s.extensions, s.Hidden = mergeExtensions(s.Config.Extensions)
 	out = wire.AppendField(out, "capabilities", s.capabilities(true))
 	if info.Instructions != "" {
 		out = wire.AppendField(out, "instructions", wire.AppendString(nil, info.Instructions))
@@ -183,7 +208,7 @@ func (s *Snapshot) capabilities(reachable bool) []byte {
 	if reachable && len(s.Config.Upstreams) > 0 {
 		out = wire.AppendField(out, "logging", []byte("{}"))
 	}
-	return append(out, '}')
+	return append(s.appendExtensions(out), '}')
 }
 
 // completes reports whether any completion is declared.
@@ -208,15 +233,27 @@ func (s *Snapshot) meta() []byte {
 	return append(out, '}')
 }
 
-// AppendCaching writes the fields of a cacheable result. No rule depends on
-// the caller yet, so any cache may keep it unless an upstream objects.
+// AppendCaching writes the fields of a cacheable result. A cache that serves
+// several callers may keep it only if all would be answered the same, here and
+// by the upstreams.
 func (s *Snapshot) AppendCaching(dst []byte) []byte {
 	dst = append(dst, `,"ttlMs":`...)
 	dst = strconv.AppendInt(dst, s.TTL(), 10)
-	if s.Config.CacheScope == serverconfig.CachePrivate {
+	if s.Config.Auth != nil || s.Access.Private() || s.Config.CacheScope == serverconfig.CachePrivate {
 		return append(dst, `,"cacheScope":"private"`...)
 	}
 	return append(dst, `,"cacheScope":"public"`...)
+}
+
+// Authenticate says who makes a request, or why it does not come in.
+func (s *Snapshot) Authenticate(r *http.Request) (*principal.Principal, *auth.Refusal) {
+	switch {
+	case s.Auth != nil:
+		return s.Auth.Authenticate(r)
+	case s.Config.Auth != nil:
+		return nil, auth.NotReady()
+	}
+	return principal.Nobody(), nil
 }
 
 // LegacyCapabilities are the capabilities that a legacy client is told, a raw

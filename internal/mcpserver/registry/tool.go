@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"reflect"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/access"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/schema"
@@ -63,7 +64,7 @@ func declareTool(config serverconfig.Tool, factory HandlerFactory) declared[*Too
 }
 
 func buildTool(config serverconfig.Tool, factory HandlerFactory) (*Tool, *buildError) {
-	t := &Tool{Entry: Entry{Name: config.Name, Metadata: config.Metadata}, config: config}
+	t := &Tool{Entry: Entry{Name: config.Name, Metadata: config.Metadata, kind: access.Tool, source: config.Source}, config: config}
 	definition, failure := t.decode(config.Definition, keyName)
 	if failure != nil {
 		return nil, failure

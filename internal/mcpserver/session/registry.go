@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 )
 
 var (
@@ -94,8 +96,8 @@ func (r *Registry) RootsChanged(s *Session) {
 
 // Open adds a session with an id that nobody can guess. When there are too
 // many, the one that was idle longest makes room, if it was so for a minute.
-func (r *Registry) Open(tenant, transport string) (*Session, error) {
-	s := newSession(r.prefix+rand.Text(), tenant, transport, r.now)
+func (r *Registry) Open(caller *principal.Principal, transport string) (*Session, error) {
+	s := newSession(r.prefix+rand.Text(), caller, transport, r.now)
 	return s, r.Add(s)
 }
 
@@ -134,13 +136,19 @@ func (r *Registry) idlest() (found *Session) {
 }
 
 // Get gives the session of an id and notes that it is used; nil when there is
-// none of this tenant.
-func (r *Registry) Get(id, tenant string) *Session {
+// none of this caller.
+func (r *Registry) Get(id string, caller *principal.Principal) *Session {
 	r.mu.RLock()
 	s := r.sessions[id]
 	r.mu.RUnlock()
-	if s == nil || s.Tenant != tenant {
+	if s == nil {
 		return nil
+	}
+	if known := s.caller.Load(); known != caller {
+		if known.Kind != caller.Kind || known.Subject != caller.Subject {
+			return nil
+		}
+		s.caller.Store(caller)
 	}
 	s.touch()
 	return s
@@ -238,7 +246,7 @@ func (r *Registry) Close() {
 
 // Info tells of a session to who may list them.
 type Info struct {
-	Tenant    string    `json:"tenant"`
+	Tenant    Tenant    `json:"tenant"`
 	Transport string    `json:"transport"`
 	Version   string    `json:"version"`
 	Created   time.Time `json:"created"`
@@ -248,13 +256,19 @@ type Info struct {
 	Running     int   `json:"running"`
 }
 
+// Tenant is the principal whose session it is.
+type Tenant struct {
+	Kind    principal.Kind `json:"kind"`
+	Subject string         `json:"subject,omitempty"`
+}
+
 // List tells of all sessions, the oldest first. Ids are left out: who has one
 // has the session.
 func (r *Registry) List() []Info {
 	now, out := r.now(), []Info{}
 	for _, s := range r.All() {
 		out = append(out, Info{
-			Tenant: s.Tenant, Transport: s.Transport, Version: s.Version(), Created: s.Created,
+			Tenant: Tenant{s.Caller().Kind, s.Caller().Subject}, Transport: s.Transport, Version: s.Version(), Created: s.Created,
 			IdleSeconds: int64(s.idle(now) / time.Second), Streaming: s.Standing(), Running: s.Calls.Len(),
 		})
 	}
@@ -262,7 +276,7 @@ func (r *Registry) List() []Info {
 		if c := a.Created.Compare(b.Created); c != 0 {
 			return c
 		}
-		return strings.Compare(a.Tenant, b.Tenant)
+		return strings.Compare(a.Tenant.Subject, b.Tenant.Subject)
 	})
 	return out
 }

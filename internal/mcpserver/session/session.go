@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 )
 
@@ -17,12 +18,9 @@ const maxWatched = 256
 
 // Session is the session of one legacy client.
 type Session struct {
-	// ID is what the client names it by. Who knows it and is of the same
-	// tenant is the client: it belongs into no log.
+	// ID is what the client names it by. Who knows it and is the same
+	// principal is the client: it belongs into no log.
 	ID string
-	// Tenant is whose session it is; empty for callers of whom nothing is
-	// known. Only requests of the same tenant belong to it.
-	Tenant string
 	// Transport that it came by, for the listing.
 	Transport string
 	Created   time.Time
@@ -33,6 +31,8 @@ type Session struct {
 	done chan struct{}
 	used atomic.Int64 // when it was used last, Unix nanoseconds
 	held atomic.Int64 // open streams and requests
+
+	caller atomic.Pointer[principal.Principal]
 
 	mu           sync.Mutex
 	over         bool
@@ -48,16 +48,23 @@ type Session struct {
 	out          outbox
 }
 
-// New gives a session that no registry holds yet.
-func New(id, tenant, transport string) *Session { return newSession(id, tenant, transport, time.Now) }
+// New gives a session of a caller that no registry holds yet.
+func New(id string, caller *principal.Principal, transport string) *Session {
+	return newSession(id, caller, transport, time.Now)
+}
 
-func newSession(id, tenant, transport string, now func() time.Time) *Session {
-	s := &Session{ID: id, Tenant: tenant, Transport: transport, Created: now(), now: now, done: make(chan struct{})}
+func newSession(id string, caller *principal.Principal, transport string, now func() time.Time) *Session {
+	s := &Session{ID: id, Transport: transport, Created: now(), now: now, done: make(chan struct{})}
+	s.caller.Store(caller)
 	s.out.standing = &Channel{session: s}
 	s.out.channels = map[uint64]*Channel{0: s.out.standing}
 	s.touch()
 	return s
 }
+
+// Caller is whose session it is, as their latest request showed them. Only
+// requests of the same principal belong to the session.
+func (s *Session) Caller() *principal.Principal { return s.caller.Load() }
 
 // Begin notes what was agreed on in initialize: the version, the raw
 // capabilities that the client declared (nil for none), and those that it was

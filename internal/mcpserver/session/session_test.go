@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
@@ -28,9 +29,14 @@ func newTestRegistry() (*Registry, *clock) {
 	return r, c
 }
 
-func open(t *testing.T, r *Registry, tenant string) *Session {
+// named is a caller.
+func named(subject string) *principal.Principal {
+	return principal.New(principal.JWT, subject, nil, nil, time.Time{})
+}
+
+func open(t *testing.T, r *Registry, subject string) *Session {
 	t.Helper()
-	s, err := r.Open(tenant, "test")
+	s, err := r.Open(named(subject), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,17 +57,17 @@ func TestRegistry(t *testing.T) {
 	r, clock := newTestRegistry()
 	r.Configure(3, 10*time.Minute)
 	var ended []string
-	r.OnEnd(func(s *Session) { ended = append(ended, s.Tenant) })
+	r.OnEnd(func(s *Session) { ended = append(ended, s.Caller().Subject) })
 	a, b := open(t, r, "a"), open(t, r, "b")
 	if !strings.HasPrefix(a.ID, "owner.") || len(a.ID) < len("owner.")+26 || a.ID == b.ID {
 		t.Errorf("ids %q, %q", a.ID, b.ID)
 	}
-	if r.Get(a.ID, "a") != a || r.Get(a.ID, "b") != nil || r.Get("owner.", "a") != nil {
+	if r.Get(a.ID, named("a")) != a || r.Get(a.ID, named("b")) != nil || r.Get("owner.", named("a")) != nil {
 		t.Error("a session is found by others than its tenant, or not at all")
 	}
 	t.Run("the last one of an id wins", func(t *testing.T) {
-		again := newSession(b.ID, "b2", "test", r.now)
-		if err := r.Add(again); err != nil || !isOver(b) || r.Get(b.ID, "b2") != again || r.Len() != 2 {
+		again := newSession(b.ID, named("b2"), "test", r.now)
+		if err := r.Add(again); err != nil || !isOver(b) || r.Get(b.ID, named("b2")) != again || r.Len() != 2 {
 			t.Errorf("got %v, over %t", err, isOver(b))
 		}
 		if r.Remove(b) || !r.Remove(again) || r.Remove(again) || r.Len() != 1 {
@@ -71,14 +77,14 @@ func TestRegistry(t *testing.T) {
 	t.Run("too many", func(t *testing.T) {
 		open(t, r, "c")
 		open(t, r, "d")
-		if _, err := r.Open("e", "test"); !errors.Is(err, ErrFull) {
+		if _, err := r.Open(named("e"), "test"); !errors.Is(err, ErrFull) {
 			t.Fatalf("got %v", err)
 		}
 		clock.now = clock.now.Add(2 * time.Minute)
-		r.Get(a.ID, "a")
+		r.Get(a.ID, named("a"))
 		held := r.All()[0]
 		for _, s := range r.All() {
-			if s.Tenant == "c" {
+			if s.Caller().Subject == "c" {
 				held = s
 			}
 		}
@@ -90,7 +96,7 @@ func TestRegistry(t *testing.T) {
 	})
 	t.Run("idle", func(t *testing.T) {
 		clock.now = clock.now.Add(9 * time.Minute)
-		r.Get(a.ID, "a")
+		r.Get(a.ID, named("a"))
 		clock.now = clock.now.Add(time.Minute)
 		r.Expire()
 		if isOver(a) || r.Len() != 1 {
@@ -115,7 +121,7 @@ func TestList(t *testing.T) {
 	defer b.Hold()()
 	clock.now = clock.now.Add(time.Minute)
 	got := r.List()
-	if len(got) != 2 || got[0].Tenant != "a" || got[0].IdleSeconds != 120 || got[1].Tenant != "b" || got[1].IdleSeconds != 0 || got[0].Version != "2025-11-25" {
+	if len(got) != 2 || got[0].Tenant.Subject != "a" || got[0].IdleSeconds != 120 || got[1].Tenant.Kind != principal.JWT || got[1].IdleSeconds != 0 || got[0].Version != "2025-11-25" {
 		t.Errorf("got %+v", got)
 	}
 	raw, _ := json.Marshal(got)
@@ -125,7 +131,7 @@ func TestList(t *testing.T) {
 }
 
 func TestBeginOnce(t *testing.T) {
-	s := New("x", "", "test")
+	s := New("x", principal.Nobody(), "test")
 	if string(s.Capabilities()) != "{}" || s.Version() != "" {
 		t.Errorf("got %s", s.Capabilities())
 	}
@@ -182,7 +188,7 @@ func TestAsk(t *testing.T) {
 	}
 	for name, tt := range answers {
 		t.Run(name, func(t *testing.T) {
-			s := New("x", "", "test")
+			s := New("x", principal.Nobody(), "test")
 			var sent string
 			result, err := s.Ask(t.Context(), "elicitation/create", json.RawMessage(`{"message":"?"}`), func(m []byte) error {
 				sent = string(m)
@@ -210,14 +216,14 @@ func TestAsk(t *testing.T) {
 
 func TestAskEnds(t *testing.T) {
 	t.Run("nowhere to ask", func(t *testing.T) {
-		if _, err := New("x", "", "test").Ask(t.Context(), "ping", nil, nil); !errors.Is(err, call.ErrCannotAsk) {
+		if _, err := New("x", principal.Nobody(), "test").Ask(t.Context(), "ping", nil, nil); !errors.Is(err, call.ErrCannotAsk) {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("the asker gives up", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var sent []string
-		_, err := New("x", "", "test").Ask(ctx, "ping", nil, func(m []byte) error {
+		_, err := New("x", principal.Nobody(), "test").Ask(ctx, "ping", nil, func(m []byte) error {
 			sent = append(sent, string(m))
 			cancel(errors.New("enough"))
 			return nil
@@ -236,7 +242,7 @@ func TestAskEnds(t *testing.T) {
 		}
 	})
 	t.Run("too many at once", func(t *testing.T) {
-		s := New("x", "", "test")
+		s := New("x", principal.Nobody(), "test")
 		for range maxAsks {
 			if _, _, err := s.expect(); err != nil {
 				t.Fatal(err)
@@ -249,7 +255,7 @@ func TestAskEnds(t *testing.T) {
 }
 
 func TestTooManyWatched(t *testing.T) {
-	s := New("x", "", "test")
+	s := New("x", principal.Nobody(), "test")
 	for i := range maxWatched {
 		if !s.Watch(fmt.Sprint("x:", i), "1") {
 			t.Fatal(i)

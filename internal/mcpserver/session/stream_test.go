@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 )
 
@@ -203,7 +204,7 @@ func TestLostEvents(t *testing.T) {
 }
 
 func TestBacklog(t *testing.T) {
-	s := New("x", "", "test")
+	s := New("x", principal.Nobody(), "test")
 	s.Begin("2025-11-25", nil, nil)
 	blocked := &blocking{sink: newSink(), in: make(chan struct{}), out: make(chan struct{})}
 	go func() { _ = s.Serve(t.Context(), blocked, "") }()
@@ -282,7 +283,7 @@ func TestChannel(t *testing.T) {
 		whole.nothing(t)
 	})
 	t.Run("of an older client", func(t *testing.T) {
-		older := New("y", "", "test")
+		older := New("y", principal.Nobody(), "test")
 		older.Begin("2025-06-18", nil, nil)
 		connection := newSink()
 		older.Channel(connection).Prime()

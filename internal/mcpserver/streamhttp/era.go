@@ -47,7 +47,7 @@ func prepare(r *http.Request, request *engine.Request) (int, *wire.Error) {
 	if !wire.IsObject(m.Meta.Get(mcp.MetaClientCapabilities)) {
 		return http.StatusBadRequest, &wire.Error{Code: mcp.CodeInvalidParams, Message: "_meta lacks " + mcp.MetaClientCapabilities}
 	}
-	return checkHeaders(r.Header, request)
+	return checkHeaders(r.Context(), r.Header, request)
 }
 
 func modernOnly(method string) bool {

@@ -3,41 +3,7 @@
 
 package streamhttp
 
-import (
-	"net/http"
-	"strings"
-
-	"github.com/espalier-dev/espalier/internal/mcp"
-)
-
-// corsHeaders are the request headers that a page may send.
-var corsHeaders = []string{
-	"Content-Type", "Accept", "Authorization", "Last-Event-ID",
-	"Mcp-Protocol-Version", "Mcp-Session-Id", "Mcp-Method", "Mcp-Name",
-}
-
-const preflightSeconds = "600"
-
-// allowOrigin writes the CORS headers for an Origin that passed the rule.
-func allowOrigin(header http.Header, r *http.Request, origin string) {
-	header.Set("Access-Control-Allow-Origin", origin)
-	header.Add("Vary", "Origin")
-	header.Set("Access-Control-Expose-Headers", mcp.HeaderSessionID)
-	if r.Method != http.MethodOptions {
-		return
-	}
-	header.Set("Access-Control-Allow-Methods", allowedMethods)
-	header.Set("Access-Control-Max-Age", preflightSeconds)
-	allowed := corsHeaders
-	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
-		// Parameters' headers are named by the tools; a list cannot hold them.
-		name = http.CanonicalHeaderKey(strings.TrimSpace(name))
-		if strings.HasPrefix(name, mcp.HeaderParamPrefix) && len(allowed) < 100 {
-			allowed = append(allowed[:len(allowed):len(allowed)], name)
-		}
-	}
-	header.Set("Access-Control-Allow-Headers", strings.Join(allowed, ", "))
-}
+import "strings"
 
 // isJSON reports whether a Content-Type is JSON, whatever its case and its
 // parameters.

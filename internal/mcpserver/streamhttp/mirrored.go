@@ -4,6 +4,7 @@
 package streamhttp
 
 import (
+	"context"
 	"encoding/base64"
 	"net/http"
 	"strconv"
@@ -22,7 +23,7 @@ var mirroredName = map[string]string{
 
 // checkHeaders holds the mirrored headers of a modern request against its
 // body, so that what routed on the former and what runs the latter agree.
-func checkHeaders(header http.Header, request *engine.Request) (int, *wire.Error) {
+func checkHeaders(ctx context.Context, header http.Header, request *engine.Request) (int, *wire.Error) {
 	m := request.Message
 	if method, ok := single(header, mcp.HeaderMethod); !ok || method != m.Method {
 		return mismatch("Mcp-Method does not match the method of the body")
@@ -44,7 +45,7 @@ func checkHeaders(header http.Header, request *engine.Request) (int, *wire.Error
 	if m.Method != mcp.MethodToolsCall {
 		return 0, nil
 	}
-	tool := request.Snapshot.Tool(name)
+	tool := request.Tool(ctx, name) // A rule of a hidden tool would betray it.
 	if tool == nil || len(tool.Input.Headers()) == 0 {
 		return 0, nil
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
@@ -52,7 +53,7 @@ func (b *buffers) release() {
 }
 
 // post reads one message and answers it.
-func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Handler, snapshot *registry.Snapshot, tenant string) {
+func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Handler, snapshot *registry.Snapshot, caller *principal.Principal) {
 	if status, err := checkMedia(r); err != nil {
 		refuse(w, status, err)
 		return
@@ -65,7 +66,7 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 		return
 	}
 	if wire.IsBatch(b.in.Bytes()) {
-		t.batch(w, r, h, snapshot, tenant, b)
+		t.batch(w, r, h, snapshot, caller, b)
 		return
 	}
 	m := &b.message
@@ -73,7 +74,7 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 		writeJSON(w, http.StatusBadRequest, wire.AppendError(b.out, m.ID, err))
 		return
 	}
-	request := &engine.Request{Snapshot: snapshot, Message: m, Out: b.out}
+	request := &engine.Request{Snapshot: snapshot, Message: m, Caller: caller, Out: b.out}
 	request.Open = func() (engine.Stream, error) { return openStream(w) }
 	request.Streams = len(r.Header["Accept"]) > 0 && accepts(r.Header["Accept"], mediaStream)
 	if status, err := prepare(r, request); err != nil {
@@ -81,7 +82,7 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 		writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
 		return
 	}
-	x, status, err := bind(w, r, h, request, tenant)
+	x, status, err := bind(w, r, h, request)
 	if err != nil {
 		writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
 		return
@@ -148,7 +149,8 @@ func readBody(w http.ResponseWriter, r *http.Request, into *bytes.Buffer, limit 
 
 var httpStatus = map[engine.Status]int{
 	engine.OK: http.StatusOK, engine.Accepted: http.StatusAccepted, engine.BadRequest: http.StatusBadRequest,
-	engine.NotFound: http.StatusNotFound, engine.TooManyRequests: http.StatusTooManyRequests, engine.Unavailable: http.StatusServiceUnavailable,
+	engine.NotFound: http.StatusNotFound, engine.TooManyRequests: http.StatusTooManyRequests,
+	engine.Unauthorized: http.StatusUnauthorized, engine.Forbidden: http.StatusForbidden, engine.Unavailable: http.StatusServiceUnavailable,
 }
 
 func writeReply(w http.ResponseWriter, reply engine.Reply) {
@@ -171,11 +173,11 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 		header.Set("Retry-After", "1")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) //nolint:gosec // JSON that says so; and a client that is gone is no error of ours
+	_, _ = w.Write(body) // A client that is gone is no error of ours.
 }
 
 // batch answers the batches of revision 2025-03-26, one message after another.
-func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Handler, snapshot *registry.Snapshot, tenant string, b *buffers) {
+func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Handler, snapshot *registry.Snapshot, caller *principal.Principal, b *buffers) {
 	if version := r.Header.Get(mcp.HeaderProtocolVersion); version != "" && version != mcp.Version20250326 {
 		refuse(w, http.StatusBadRequest, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "batches belong to revision 2025-03-26: send one message per request"})
 		return
@@ -185,14 +187,14 @@ func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Ha
 		refuse(w, http.StatusBadRequest, invalid)
 		return
 	}
-	s, status, err := find(r, h, tenant)
+	s, status, err := find(r, h, caller)
 	if err != nil {
 		refuse(w, status, err)
 		return
 	}
 	var answers []json.RawMessage
 	for _, raw := range messages {
-		if answer := t.batched(r, h, snapshot, s, raw); answer != nil {
+		if answer := t.batched(r, h, snapshot, caller, s, raw); answer != nil {
 			answers = append(answers, answer)
 		}
 	}
@@ -210,12 +212,12 @@ func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Ha
 	writeJSON(w, http.StatusOK, append(out, ']'))
 }
 
-func (t *Transport) batched(r *http.Request, h transport.Handler, snapshot *registry.Snapshot, s *session.Session, raw []byte) []byte {
+func (t *Transport) batched(r *http.Request, h transport.Handler, snapshot *registry.Snapshot, caller *principal.Principal, s *session.Session, raw []byte) []byte {
 	m := new(wire.Message)
 	if err := wire.DecodeMessage(raw, m); err != nil {
 		return wire.AppendError(nil, m.ID, err)
 	}
-	request := &engine.Request{Snapshot: snapshot, Era: engine.Legacy, Message: m, Session: s}
+	request := &engine.Request{Snapshot: snapshot, Era: engine.Legacy, Message: m, Caller: caller, Session: s}
 	if s != nil {
 		request.Calls = &s.Calls
 	}

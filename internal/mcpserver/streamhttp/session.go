@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
@@ -31,12 +32,12 @@ type exchange struct {
 
 // find gives the session that a legacy request names; nil when it names none.
 // Who names one that is not theirs starts over, as every revision says.
-func find(r *http.Request, h transport.Handler, tenant string) (*session.Session, int, *wire.Error) {
+func find(r *http.Request, h transport.Handler, caller *principal.Principal) (*session.Session, int, *wire.Error) {
 	id := r.Header.Get(mcp.HeaderSessionID)
 	if id == "" {
 		return nil, 0, nil
 	}
-	s := h.Sessions().Get(id, tenant)
+	s := h.Sessions().Get(id, caller)
 	if s == nil {
 		status, err := unknownSession()
 		return nil, status, err
@@ -46,17 +47,17 @@ func find(r *http.Request, h transport.Handler, tenant string) (*session.Session
 
 // bind gives a legacy request its session: the one that it names, or, for
 // initialize, a new one. The exchange is nil where there is none.
-func bind(w http.ResponseWriter, r *http.Request, h transport.Handler, request *engine.Request, tenant string) (*exchange, int, *wire.Error) {
+func bind(w http.ResponseWriter, r *http.Request, h transport.Handler, request *engine.Request) (*exchange, int, *wire.Error) {
 	if request.Era != engine.Legacy {
 		return nil, 0, nil
 	}
 	if request.Message.Method == mcp.MethodInitialize {
 		request.NewSession = func() (*session.Session, error) {
-			return h.Sessions().Open(tenant, string(serverconfig.TransportStreamableHTTP))
+			return h.Sessions().Open(request.Caller, string(serverconfig.TransportStreamableHTTP))
 		}
 		return nil, 0, nil
 	}
-	s, status, err := find(r, h, tenant)
+	s, status, err := find(r, h, request.Caller)
 	if s == nil {
 		return nil, status, err
 	}
@@ -112,8 +113,8 @@ func (x *exchange) handle(r *http.Request, h transport.Handler, request *engine.
 }
 
 // get serves a stream of a session.
-func (t *Transport) get(w http.ResponseWriter, r *http.Request, h transport.Handler, tenant string) {
-	s, status, err := find(r, h, tenant)
+func (t *Transport) get(w http.ResponseWriter, r *http.Request, h transport.Handler, caller *principal.Principal) {
+	s, status, err := find(r, h, caller)
 	switch {
 	case err != nil:
 		refuse(w, status, err)
@@ -125,15 +126,15 @@ func (t *Transport) get(w http.ResponseWriter, r *http.Request, h transport.Hand
 		refuse(w, http.StatusNotAcceptable, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "send Accept: text/event-stream"})
 		return
 	}
-	reply := h.Stand(r.Context(), s, r.Header.Get(headerLastEvent), func() (engine.Stream, error) { return openStream(w) })
+	reply := h.Stand(r.Context(), s, caller, r.Header.Get(headerLastEvent), func() (engine.Stream, error) { return openStream(w) })
 	if !reply.Streamed {
 		writeReply(w, reply)
 	}
 }
 
 // end ends a session at its client's wish.
-func (t *Transport) end(w http.ResponseWriter, r *http.Request, h transport.Handler, tenant string) {
-	s, status, err := find(r, h, tenant)
+func (t *Transport) end(w http.ResponseWriter, r *http.Request, h transport.Handler, caller *principal.Principal) {
+	s, status, err := find(r, h, caller)
 	switch {
 	case err != nil:
 		refuse(w, status, err)

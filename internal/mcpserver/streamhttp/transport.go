@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/httpgate"
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
-	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -23,6 +23,7 @@ import (
 type Transport struct {
 	metrics *metrics.Metrics
 	log     *slog.Logger
+	gate    *httpgate.Gate
 
 	mu      sync.Mutex
 	handler transport.Handler
@@ -34,7 +35,7 @@ var _ transport.HTTP = (*Transport)(nil)
 
 // New gives a transport that is not started.
 func New(m *metrics.Metrics, log *slog.Logger) *Transport {
-	return &Transport{metrics: m, log: log}
+	return &Transport{metrics: m, log: log, gate: httpgate.New(m)}
 }
 
 // Type implements transport.HTTP.
@@ -81,7 +82,7 @@ func (t *Transport) begin() transport.Handler {
 }
 
 // ServeHTTP implements http.Handler. The Origin rule stands before all else,
-// on every method.
+// on every method, and authentication before anything is read.
 func (t *Transport) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := t.begin()
 	if h == nil {
@@ -90,24 +91,27 @@ func (t *Transport) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer t.active.Done()
 	snapshot := h.Snapshot()
-	if !t.originPasses(w, r, snapshot) {
+	if !t.gate.Origin(w, r, snapshot, allowedMethods) {
 		return
 	}
 	if snapshot == nil {
 		refuse(w, http.StatusServiceUnavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "no catalog is loaded yet", Data: wire.Data("NoCatalog")})
 		return
 	}
-	tenant := "" // Nothing is known of callers yet.
-	switch r.Method {
-	case http.MethodPost:
-		t.post(w, r, h, snapshot, tenant)
-	case http.MethodGet:
-		t.get(w, r, h, tenant)
-	case http.MethodDelete:
-		t.end(w, r, h, tenant)
-	case http.MethodOptions:
+	if r.Method == http.MethodOptions { // A browser sends no credential with it.
 		w.Header().Set("Allow", allowedMethods)
 		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	caller := t.gate.Authenticate(w, r, snapshot)
+	switch {
+	case caller == nil:
+	case r.Method == http.MethodPost:
+		t.post(w, r, h, snapshot, caller)
+	case r.Method == http.MethodGet:
+		t.get(w, r, h, caller)
+	case r.Method == http.MethodDelete:
+		t.end(w, r, h, caller)
 	default:
 		notAllowed(w)
 	}
@@ -118,20 +122,4 @@ const allowedMethods = "GET, POST, DELETE, OPTIONS"
 // refuse answers a request that no message was read from.
 func refuse(w http.ResponseWriter, status int, err *wire.Error) {
 	writeJSON(w, status, wire.AppendError(nil, nil, err))
-}
-
-func (t *Transport) originPasses(w http.ResponseWriter, r *http.Request, snapshot *registry.Snapshot) bool {
-	origins, present := r.Header["Origin"]
-	if !present {
-		return true
-	}
-	if len(origins) != 1 || snapshot == nil || !snapshot.OriginAllowed(origins[0]) {
-		t.metrics.Refused("Origin")
-		refuse(w, http.StatusForbidden, &wire.Error{
-			Code: mcp.CodeForbidden, Message: "this Origin is not allowed: name it in spec.cors.allowedOrigins or spec.publicURL", Data: wire.Data("OriginNotAllowed"),
-		})
-		return false
-	}
-	allowOrigin(w.Header(), r, origins[0])
-	return true
 }

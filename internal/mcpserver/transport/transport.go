@@ -11,6 +11,7 @@ import (
 	"net/http"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -29,9 +30,10 @@ type Handler interface {
 	// Sessions are those of legacy clients, of all transports.
 	Sessions() *session.Registry
 	// Stand serves the standing stream of a session, or the one that the event
-	// id last belongs to, until ctx or the session ends. It counts against
-	// the limit of streams. The reply has a body when none was opened.
-	Stand(ctx context.Context, s *session.Session, last string, open func() (engine.Stream, error)) engine.Reply
+	// id last belongs to, until ctx, the session or the caller's credential
+	// ends. It counts against the limit of streams. The reply has a body when
+	// none was opened.
+	Stand(ctx context.Context, s *session.Session, caller *principal.Principal, last string, open func() (engine.Stream, error)) engine.Reply
 }
 
 // Transport is one way in.

@@ -19,9 +19,8 @@ import (
 
 // Listing is what one upstream lists at present.
 type Listing struct {
-	*client.List
-	// ListChanged: the upstream tells of changes.
-	ListChanged bool
+	*client.Lists
+	Can client.Abilities
 }
 
 // Composed is a catalog with the tools of its upstreams.
@@ -79,7 +78,7 @@ func Compose(config *serverconfig.Config, listings map[string]Listing) Composed 
 func caching(config *serverconfig.Config, listings map[string]Listing) (seconds int32, scope serverconfig.CacheScope) {
 	seconds, scope = config.CacheSeconds, config.CacheScope
 	for _, l := range listings {
-		if !l.ListChanged {
+		if !l.Can.ListChanged() {
 			seconds = 0
 		}
 		if l.TTL != nil {
@@ -97,7 +96,7 @@ func (c *Composed) refuse(name, reason string) {
 }
 
 // adapt gives the tools of one upstream under their final names.
-func (c *Composed) adapt(u *serverconfig.Upstream, policy *serverconfig.ToolsPolicy, tools []client.Tool) []candidate {
+func (c *Composed) adapt(u *serverconfig.Upstream, policy *serverconfig.ToolsPolicy, tools []client.Entry) []candidate {
 	overrides := make(map[string]*serverconfig.Override, len(policy.Overrides))
 	for i := range policy.Overrides {
 		overrides[policy.Overrides[i].Name] = &policy.Overrides[i]

@@ -13,16 +13,19 @@ import (
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
+// told are the abilities of a server that tells of changes of its tools.
+var told = client.Abilities{Tools: true, ToolsChanged: true}
+
 func listing(definitions ...string) Listing {
-	list := &client.List{}
+	list := &client.Lists{}
 	for _, d := range definitions {
 		var tool struct{ Name string }
 		if err := json.Unmarshal([]byte(d), &tool); err != nil {
 			panic(err)
 		}
-		list.Tools = append(list.Tools, client.Tool{Name: tool.Name, Definition: json.RawMessage(d)})
+		list.Tools = append(list.Tools, client.Entry{ID: tool.Name, Name: tool.Name, Definition: json.RawMessage(d)})
 	}
-	return Listing{List: list, ListChanged: true}
+	return Listing{Lists: list, Can: told}
 }
 
 func named(names ...string) Listing {
@@ -143,10 +146,10 @@ func TestCaching(t *testing.T) {
 		seconds int32
 		scope   serverconfig.CacheScope
 	}{
-		"its ttl":  {Listing{List: &client.List{TTL: &ttl}, ListChanged: true}, 2, ""},
-		"untold":   {Listing{List: &client.List{}}, 0, ""},
-		"no limit": {Listing{List: &client.List{}, ListChanged: true}, 5, ""},
-		"private":  {Listing{List: &client.List{Private: true}, ListChanged: true}, 5, serverconfig.CachePrivate},
+		"its ttl":  {Listing{Lists: &client.Lists{TTL: &ttl}, Can: told}, 2, ""},
+		"untold":   {Listing{Lists: &client.Lists{}, Can: client.Abilities{Tools: true}}, 0, ""},
+		"no limit": {Listing{Lists: &client.Lists{}, Can: told}, 5, ""},
+		"private":  {Listing{Lists: &client.Lists{Private: true}, Can: told}, 5, serverconfig.CachePrivate},
 	} {
 		out := Compose(config, map[string]Listing{"a": test.listing}).Config
 		if out.CacheSeconds != test.seconds || out.CacheScope != test.scope {

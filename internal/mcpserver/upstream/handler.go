@@ -65,7 +65,7 @@ func (h *handler) call(ctx context.Context, c *call.Call) (*call.Result, error) 
 		return nil, h.unavailable(nil)
 	}
 	request := &client.Call{
-		Tool: h.target.Tool, Args: c.RawArgs, Header: client.Mirror(h.params, c.Args), Meta: meta(c), Progress: c.Progress,
+		Tool: h.target.Tool, Args: c.RawArgs, Header: client.Mirror(h.params, c.Args), Meta: meta(c), Aside: client.Aside{Progress: c.Progress},
 	}
 	for attempt := 0; ; attempt++ {
 		l, done, ok := s.use()

@@ -45,7 +45,7 @@ type source struct {
 
 // lease counts who uses a session, so that it is ended behind the last.
 type lease struct {
-	*client.Session
+	session
 	credential string
 	users      atomic.Int64
 	// dead: the server said that it does not know the session.
@@ -113,20 +113,12 @@ func (s *source) pause(ctx context.Context, d time.Duration) {
 func (s *source) connect(ctx context.Context) (*lease, *Listing, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
-	options := client.Options{
-		URL: s.config.URL, Protocol: s.config.Protocol, Version: s.m.options.Version, MaxBytes: s.m.maxBytes.Load(),
-	}
-	if s.config.Stdio != nil {
-		s.process(&options)
-	} else if err := s.dial(&options); err != nil {
-		return nil, nil, &client.Error{Reason: client.CredentialMissing, Cause: err}
-	}
-	session, err := client.Connect(ctx, options)
+	opened, err := s.open(ctx)
 	if err != nil {
 		s.diedOf(err)
 		return nil, nil, err
 	}
-	l := &lease{Session: session, credential: s.m.fingerprint(&s.config)}
+	l := &lease{session: opened, credential: s.m.fingerprint(&s.config)}
 	listing, err := s.list(ctx, l)
 	if err != nil {
 		s.m.retire(l)
@@ -147,11 +139,11 @@ func (s *source) dial(options *client.Options) (err error) {
 }
 
 func (s *source) list(ctx context.Context, l *lease) (*Listing, error) {
-	list, err := l.Tools(ctx)
+	lists, err := l.Lists(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &Listing{List: list, ListChanged: l.ListChanged()}, nil
+	return &Listing{Lists: lists, Can: l.Abilities()}, nil
 }
 
 // up puts a session in place.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
@@ -54,6 +55,7 @@ func (s *source) watch(ctx context.Context, l *lease) error {
 			if !told {
 				continue
 			}
+			told = l.Abilities().ListChanged()
 			// What changed before the stream stood was not told.
 			err = s.reload(ctx, l)
 		case <-s.poke:
@@ -109,7 +111,7 @@ func (s *source) reload(ctx context.Context, l *lease) error {
 // listen keeps the stream on which a server tells of changes, where it says
 // that it does; live is told when it stands and when it does not.
 func (s *source) listen(ctx context.Context, l *lease, live chan<- bool) {
-	if !l.ListChanged() {
+	if !l.Abilities().Tells() {
 		return
 	}
 	tell := func(v bool) {
@@ -136,18 +138,15 @@ func (s *source) listen(ctx context.Context, l *lease, live chan<- bool) {
 
 // equal compares what lists say and for how long.
 func (l *Listing) equal(o *Listing) bool {
-	if len(l.Tools) != len(o.Tools) || l.ListChanged != o.ListChanged || l.Private != o.Private || !sameTTL(l.List, o.List) {
-		return false
-	}
-	for i := range l.Tools {
-		if l.Tools[i].Name != o.Tools[i].Name || !bytes.Equal(l.Tools[i].Definition, o.Tools[i].Definition) {
-			return false
-		}
-	}
-	return true
+	return l.Can == o.Can && l.Private == o.Private && sameTTL(l.Lists, o.Lists) &&
+		sameEntries(l.Tools, o.Tools) && sameEntries(l.Resources, o.Resources) && sameEntries(l.Templates, o.Templates) && sameEntries(l.Prompts, o.Prompts)
 }
 
-func sameTTL(a, b *client.List) bool {
+func sameEntries(a, b []client.Entry) bool {
+	return slices.EqualFunc(a, b, func(a, b client.Entry) bool { return a.ID == b.ID && bytes.Equal(a.Definition, b.Definition) })
+}
+
+func sameTTL(a, b *client.Lists) bool {
 	if a.TTL == nil || b.TTL == nil {
 		return a.TTL == b.TTL
 	}

@@ -205,7 +205,7 @@ func TestChildEras(t *testing.T) {
 			if s.Version() != version {
 				t.Errorf("speaks %s", s.Version())
 			}
-			list, err := s.Tools(t.Context())
+			list, err := s.Lists(t.Context())
 			if err != nil || len(list.Tools) != 1 {
 				t.Errorf("listed %v, %v", list, err)
 			}

@@ -92,17 +92,17 @@ func TestSDKServers(t *testing.T) {
 				o.Protocol = serverconfig.ProtocolLegacy
 			}
 			s := mustConnect(t, o)
-			if mcp.IsModern(s.Version()) != modern || !s.ListChanged() {
-				t.Fatalf("speaks %s, list changed %t", s.Version(), s.ListChanged())
+			if mcp.IsModern(s.Version()) != modern || !s.Abilities().ListChanged() {
+				t.Fatalf("speaks %s, list changed %t", s.Version(), s.Abilities().ListChanged())
 			}
-			list, err := s.Tools(t.Context())
+			list, err := s.Lists(t.Context())
 			if err != nil || len(list.Tools) != 1 || list.Tools[0].Name != "echo" {
 				t.Fatalf("listed %+v, %v", list, err)
 			}
 			var progress string
-			raw, err := s.Call(t.Context(), &Call{Tool: "echo", Args: []byte(`{"a":1.50}`), Progress: func(params wire.Object) {
+			raw, err := s.Call(t.Context(), &Call{Tool: "echo", Args: []byte(`{"a":1.50}`), Aside: Aside{Progress: func(params wire.Object) {
 				progress, _ = params.Text("message")
-			}})
+			}}})
 			if err != nil || !strings.Contains(string(raw), `{\"a\":1.50}`) || progress != "half" {
 				t.Errorf("got %s, %v, progress %q", raw, err, progress)
 			}
@@ -129,15 +129,15 @@ func TestSDKServerOverSSE(t *testing.T) {
 	if _, ok := s.carrier.(*sseCarrier); !ok || !mcp.IsLegacy(s.Version()) {
 		t.Fatalf("speaks %s over %T", s.Version(), s.carrier)
 	}
-	list, err := s.Tools(t.Context())
+	list, err := s.Lists(t.Context())
 	if err != nil || len(list.Tools) != 1 {
 		t.Fatalf("listed %+v, %v", list, err)
 	}
 	progress := make(chan string, 1)
-	raw, err := s.Call(t.Context(), &Call{Tool: "echo", Args: []byte(`{"a":1.50}`), Progress: func(params wire.Object) {
+	raw, err := s.Call(t.Context(), &Call{Tool: "echo", Args: []byte(`{"a":1.50}`), Aside: Aside{Progress: func(params wire.Object) {
 		text, _ := params.Text("message")
 		progress <- text
-	}})
+	}}})
 	if err != nil || !strings.Contains(string(raw), `{\"a\":1.50}`) || <-progress != "half" {
 		t.Errorf("got %s, %v", raw, err)
 	}
@@ -226,7 +226,7 @@ func TestMisbehaviour(t *testing.T) {
 			got := Reason("")
 			s, err := Connect(ctx, o)
 			if err == nil {
-				_, err = s.Tools(ctx)
+				_, err = s.Lists(ctx)
 				s.Close(context.Background())
 			}
 			if err != nil {

@@ -43,14 +43,30 @@ const (
 	Failed              Reason = "Failed"
 )
 
+// Phase is what an upstream was doing when it failed.
+type Phase string
+
+// Phases of an Error.
+const (
+	PhaseStart     Phase = "Start"
+	PhaseHandshake Phase = "Handshake"
+	PhaseList      Phase = "List"
+	PhaseCall      Phase = "Call"
+	PhaseServing   Phase = "Serving"
+)
+
 // Error is a failure of the way to an upstream, or of the upstream to keep to
 // the protocol.
 type Error struct {
 	Reason Reason
+	// Phase in which it happened; empty where that is not known.
+	Phase Phase
 	// Status of HTTP, 0 when there was none.
 	Status int
-	// Child is how it ended, with ChildExited.
-	Child *process.State
+	// Child is how it ended, with ChildExited, and StderrTruncated says that
+	// it wrote more to stderr than is kept.
+	Child           *process.State
+	StderrTruncated bool
 	// Cause is for the log only; it may name addresses.
 	Cause error
 }
@@ -64,6 +80,24 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Cause }
+
+// Message and Hint are fixed texts of the reason: what is, and what to do.
+func (e *Error) Message() string { return explained[e.Reason].message }
+
+// Hint says what to do.
+func (e *Error) Hint() string { return explained[e.Reason].hint }
+
+// inPhase notes the phase of an error that has none. The error itself may be
+// another request's as well.
+func inPhase(err error, phase Phase) error {
+	known, ok := err.(*Error) //nolint:errorlint // An *Error that is wrapped is not this package's own.
+	if !ok || known.Phase != "" {
+		return err
+	}
+	noted := *known
+	noted.Phase = phase
+	return &noted
+}
 
 // RPCError is a JSON-RPC error that the upstream answered with.
 type RPCError struct {

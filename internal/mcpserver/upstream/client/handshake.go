@@ -54,7 +54,7 @@ func (s *Session) legacy(ctx context.Context, version string) error {
 	if !errors.As(err, &known) || known.Reason != UnexpectedStatus || known.Status/100 != 4 {
 		return err
 	}
-	older := newSSE(s.options, s.hear)
+	older := newSSE(s.options, s.hear, s.asks)
 	if older.open(ctx) != nil {
 		older.close(ctx)
 		return err // The first refusal says more.
@@ -129,8 +129,12 @@ func (s *Session) initialize(ctx context.Context, version string) error {
 
 func (s *Session) initializeMessage(version string) *message {
 	params := append([]byte(`"protocolVersion":`), wire.AppendString(nil, version)...)
-	params = append(params, `,"capabilities":{},"clientInfo":`...)
-	params = append(params, clientInfo(s.options.Version)...)
+	capabilities := []byte("{}")
+	if a := s.options.Asking; a != nil && a.Capabilities != nil {
+		capabilities = a.Capabilities
+	}
+	params = wire.AppendField(params, "capabilities", capabilities)
+	params = wire.AppendField(params, "clientInfo", clientInfo(s.options.Version))
 	return &message{id: s.next(), method: mcp.MethodInitialize, params: params}
 }
 
@@ -155,12 +159,21 @@ func (s *Session) initialized(ctx context.Context, raw []byte) error {
 func (s *Session) declared(raw []byte) {
 	capabilities, err := wire.DecodeObject(raw)
 	if raw == nil || err != nil {
-		s.tools = true
+		s.abilities = Abilities{Tools: true}
 		return
 	}
-	tools := capabilities.Get("tools")
-	s.tools = wire.IsObject(tools)
-	s.listChanged = string(member(tools, "listChanged")) == "true"
+	has := func(key string) (declared, changed bool) {
+		object := capabilities.Get(key)
+		return wire.IsObject(object), string(member(object, "listChanged")) == "true"
+	}
+	a := Abilities{}
+	a.Tools, a.ToolsChanged = has("tools")
+	a.Resources, a.ResourcesChanged = has("resources")
+	a.Prompts, a.PromptsChanged = has("prompts")
+	a.Completions, _ = has("completions")
+	a.Logging, _ = has("logging")
+	a.Subscribe = string(member(capabilities.Get("resources"), "subscribe")) == "true"
+	s.abilities = a
 }
 
 // caching reads ttlMs and cacheScope of a result.

@@ -38,8 +38,9 @@ const (
 type httpCarrier struct {
 	options *Options
 	client  *http.Client
-	// hear takes what the server says without being asked.
+	// hear takes what the server says without being asked, asks what it asks.
 	hear func(incoming)
+	asks *asks
 
 	// life ends with the session.
 	life context.Context //nolint:containedctx // what runs behind outlives the call that began it
@@ -54,8 +55,8 @@ type httpCarrier struct {
 	posts string
 }
 
-func newHTTP(options *Options, hear func(incoming)) *httpCarrier {
-	c := &httpCarrier{options: options, hear: hear, slot: make(chan struct{}, maxBehind), posts: options.URL}
+func newHTTP(options *Options, hear func(incoming), asks *asks) *httpCarrier {
+	c := &httpCarrier{options: options, hear: hear, asks: asks, slot: make(chan struct{}, maxBehind), posts: options.URL}
 	c.life, c.stop = context.WithCancel(context.Background())
 	shared := *options.HTTP
 	shared.CheckRedirect = sameOriginOnly
@@ -132,6 +133,8 @@ func (c *httpCarrier) send(ctx context.Context, method string, body []byte, m *m
 // request implements carrier.
 func (c *httpCarrier) request(ctx context.Context, m *message) (result []byte, err error) {
 	r, _ := c.state()
+	ctx, cancel := c.during(ctx)
+	defer cancel()
 	defer func() {
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -158,6 +161,17 @@ func (c *httpCarrier) request(ctx context.Context, m *message) (result []byte, e
 	return nil, &Error{Reason: NotMCP, Status: response.StatusCode}
 }
 
+// during gives a context that ends with the session too: closing it aborts what
+// is pending.
+func (c *httpCarrier) during(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	release := context.AfterFunc(c.life, func() { cancel(&Error{Reason: ConnectionLost}) })
+	return ctx, func() {
+		release()
+		cancel(nil)
+	}
+}
+
 // cancelled tells a legacy server that nobody waits for the answer any more;
 // to a modern one the closed connection says so.
 func (c *httpCarrier) cancelled(r revision, m *message) {
@@ -171,6 +185,9 @@ func (c *httpCarrier) cancelled(r revision, m *message) {
 // behind runs f after the call that began it; when too much runs so already
 // it is left out.
 func (c *httpCarrier) behind(f func(ctx context.Context)) {
+	if c.life.Err() != nil {
+		return
+	}
 	select {
 	case c.slot <- struct{}{}:
 	default:
@@ -218,7 +235,7 @@ func (c *httpCarrier) fromJSON(response *http.Response, m *message) ([]byte, err
 			result, err = in.outcome(response.StatusCode)
 			continue
 		}
-		c.take(in)
+		c.takeFor(m, in)
 	}
 	return result, err
 }
@@ -240,8 +257,15 @@ func (c *httpCarrier) fromStream(response *http.Response, m *message) ([]byte, e
 			if in.answers(m.id) {
 				return in.outcome(response.StatusCode)
 			}
-			c.take(in)
+			c.takeFor(m, in)
 		}
+	}
+}
+
+// takeFor deals with what came with the answer to m.
+func (c *httpCarrier) takeFor(m *message, in incoming) {
+	if !in.isNotification() || m.hear == nil || !m.hear(in) {
+		c.take(in)
 	}
 }
 
@@ -252,8 +276,9 @@ func (c *httpCarrier) take(in incoming) {
 		if r, _ := c.state(); r.modern {
 			return // A modern server asks nothing.
 		}
-		body := in.reply()
-		c.behind(func(ctx context.Context) {
+		c.asks.take(in, func(body []byte) {
+			ctx, cancel := context.WithTimeout(c.life, behind)
+			defer cancel()
 			if response, err := c.send(ctx, http.MethodPost, body, &message{}); err == nil {
 				_ = response.Body.Close()
 			}
@@ -327,6 +352,12 @@ func (c *httpCarrier) stream(ctx context.Context, standing func()) error {
 			c.take(in)
 		}
 	}
+}
+
+// abort implements carrier.
+func (c *httpCarrier) abort() {
+	c.stop()
+	c.work.Wait()
 }
 
 // close implements carrier.

@@ -6,73 +6,158 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
-// Bounds of a list.
+// Bounds of all lists together.
 const (
 	maxPages     = 200
-	maxTools     = 20000
+	maxEntries   = 20000
 	maxListBytes = 64 << 20
 )
 
-// Tool is one listed tool, as the server wrote it.
-type Tool struct {
+// Entry is one listed tool, resource, template or prompt, as the server wrote
+// it.
+type Entry struct {
+	// ID is its identity in its list: the name of a tool or prompt, the URI of
+	// a resource, the URI template of a template.
+	ID string
+	// Name is the same of tools and prompts.
 	Name       string
 	Definition json.RawMessage
 }
 
-// List is a server's list of tools.
-type List struct {
-	Tools []Tool
-	// TTL is for how long the server says that it holds; nil when it does not.
+// Lists is all that a server lists.
+type Lists struct {
+	Tools, Resources, Templates, Prompts []Entry
+	// Failed are the methods of lists, of all but tools, that the server
+	// answered with an error: what it lists there is unknown.
+	Failed []string
+	// TTL is for how long the server says that all of it holds; nil when it
+	// does not.
 	TTL *time.Duration
 	// Private: the server says that it is for this credential only.
 	Private bool
 }
 
-// Tools reads the whole list. A list that is too long, or whose cursor comes
-// back, ends at what was read.
-func (s *Session) Tools(ctx context.Context) (*List, error) {
-	list := &List{TTL: s.ttl, Private: s.private}
-	if !s.tools {
-		return list, nil
+// Abilities are what a server declares.
+type Abilities struct {
+	Tools, Resources, Prompts, Completions bool
+	// ToolsChanged, ResourcesChanged and PromptsChanged: it tells of changes
+	// of that list.
+	ToolsChanged, ResourcesChanged, PromptsChanged bool
+	// Subscribe: it tells of changes of single resources.
+	Subscribe bool
+	// Logging: it has log messages to tell.
+	Logging bool
+}
+
+// ListChanged reports whether the server tells of changes of every list that
+// it has.
+func (a Abilities) ListChanged() bool {
+	return (!a.Tools || a.ToolsChanged) && (!a.Resources || a.ResourcesChanged) && (!a.Prompts || a.PromptsChanged)
+}
+
+// Tells reports whether the server tells of anything by itself.
+func (a Abilities) Tells() bool {
+	return a.ToolsChanged || a.ResourcesChanged || a.PromptsChanged || a.Subscribe
+}
+
+// Lists reads all lists that the server declares. One that is too long, or
+// whose cursor comes back, ends at what was read.
+func (s *Session) Lists(ctx context.Context) (*Lists, error) {
+	lists := &Lists{TTL: s.ttl, Private: s.private}
+	r := &reader{session: s, lists: lists}
+	for _, l := range []struct {
+		declared        bool
+		method, key, id string
+		into            *[]Entry
+	}{
+		{s.abilities.Tools, mcp.MethodToolsList, "tools", "name", &lists.Tools},
+		{s.abilities.Resources, mcp.MethodResourcesList, "resources", "uri", &lists.Resources},
+		{s.abilities.Resources, mcp.MethodResourceTemplates, "resourceTemplates", "uriTemplate", &lists.Templates},
+		{s.abilities.Prompts, mcp.MethodPromptsList, "prompts", "name", &lists.Prompts},
+	} {
+		if !l.declared {
+			continue
+		}
+		entries, err := r.read(ctx, l.method, l.key, l.id)
+		var rpc *RPCError
+		switch {
+		case err == nil:
+			*l.into = entries
+		case l.method == mcp.MethodToolsList || !errors.As(err, &rpc):
+			return nil, listError(err)
+		case rpc.Code != mcp.CodeMethodNotFound: // Who does not know templates has none.
+			lists.Failed = append(lists.Failed, l.method)
+		}
 	}
-	seen := map[string]bool{}
-	names := map[string]bool{}
-	size, cursor := 0, ""
+	return lists, nil
+}
+
+// reader reads lists within bounds that they share.
+type reader struct {
+	session    *Session
+	lists      *Lists
+	size, many int
+}
+
+// read reads the pages of one list.
+func (r *reader) read(ctx context.Context, method, key, id string) ([]Entry, error) {
+	var out []Entry
+	cursors := map[string]bool{}
+	ids := map[string]bool{}
+	cursor := ""
 	for range maxPages {
-		m := &message{id: s.next(), method: mcp.MethodToolsList}
+		m := &message{id: r.session.next(), method: method}
 		if cursor != "" {
 			m.params = append([]byte(`"cursor":`), wire.AppendString(nil, cursor)...)
 		}
-		raw, err := s.carrier.request(ctx, m)
+		raw, err := r.session.carrier.request(ctx, m)
+		err = inPhase(err, PhaseList)
 		if err != nil {
-			return nil, listError(err)
+			return nil, err
 		}
 		page, err := wire.DecodeObject(raw)
 		if err != nil {
 			return nil, &Error{Reason: NotMCP, Cause: err}
 		}
-		entries, ok := elements(page.Get("tools"))
+		entries, ok := elements(page.Get(key))
 		if !ok {
 			return nil, &Error{Reason: ListFailed}
 		}
-		for _, entry := range entries {
-			list.add(entry, names)
+		for _, raw := range entries {
+			if entry, ok := entryOf(raw, id); ok && !ids[entry.ID] && r.many < maxEntries {
+				ids[entry.ID] = true
+				r.many++
+				out = append(out, entry)
+			}
 		}
-		list.limit(page)
+		r.lists.limit(page)
 		cursor, _ = page.Text("nextCursor")
-		size += len(raw)
-		if cursor == "" || seen[cursor] || size > maxListBytes || len(list.Tools) >= maxTools {
-			return list, nil
+		r.size += len(raw)
+		if cursor == "" || cursors[cursor] || r.size > maxListBytes || r.many >= maxEntries {
+			return out, nil
 		}
-		seen[cursor] = true
+		cursors[cursor] = true
 	}
-	return list, nil
+	return out, nil
+}
+
+// entryOf reads an entry that is identified by the member id.
+func entryOf(raw []byte, id string) (Entry, bool) {
+	object, err := wire.DecodeObject(raw)
+	if err != nil {
+		return Entry{}, false
+	}
+	e := Entry{Definition: raw}
+	e.ID, _ = object.Text(id)
+	e.Name, _ = object.Text("name")
+	return e, e.ID != ""
 }
 
 // listError: a server whose list fails with a JSON-RPC error has none.
@@ -83,22 +168,8 @@ func listError(err error) error {
 	return err
 }
 
-// add takes the first tool of each name.
-func (l *List) add(entry []byte, names map[string]bool) {
-	object, err := wire.DecodeObject(entry)
-	if err != nil {
-		return
-	}
-	name, ok := object.Text("name")
-	if !ok || name == "" || names[name] || len(l.Tools) >= maxTools {
-		return
-	}
-	names[name] = true
-	l.Tools = append(l.Tools, Tool{Name: name, Definition: entry})
-}
-
 // limit takes the shortest ttl of all pages, and private if one is.
-func (l *List) limit(page wire.Object) {
+func (l *Lists) limit(page wire.Object) {
 	ttl, private := caching(page)
 	if ttl != nil && (l.TTL == nil || *ttl < *l.TTL) {
 		l.TTL = ttl

@@ -21,6 +21,10 @@ type message struct {
 	// name is what Mcp-Name mirrors, header further mirrored parameters.
 	name   string
 	header http.Header
+	// capabilities that a modern request declares, nil for none.
+	capabilities []byte
+	// hear takes a notification that came with the answer, or leaves it.
+	hear func(incoming) bool
 }
 
 // revision is what a session has agreed on.
@@ -39,7 +43,7 @@ func (m *message) encode(r revision, version string) []byte {
 	out = wire.AppendField(out, "method", wire.AppendString(nil, m.method))
 	meta := m.meta
 	if r.modern && m.id != 0 {
-		meta = modernMeta(r, version, meta)
+		meta = modernMeta(r, version, m.capabilities, meta)
 	}
 	if len(m.params) == 0 && len(meta) == 0 {
 		return append(out, '}')
@@ -57,11 +61,14 @@ func (m *message) encode(r revision, version string) []byte {
 	return append(out, "}}"...)
 }
 
-// modernMeta is what each modern request carries. No capability is declared.
-func modernMeta(r revision, version string, more []byte) []byte {
+// modernMeta is what each modern request carries.
+func modernMeta(r revision, version string, capabilities, more []byte) []byte {
+	if capabilities == nil {
+		capabilities = []byte("{}")
+	}
 	out := append([]byte(`"`+mcp.MetaProtocolVersion+`":`), wire.AppendString(nil, r.version)...)
-	out = append(out, `,"`+mcp.MetaClientCapabilities+`":{},"`+mcp.MetaClientInfo+`":`...)
-	out = append(out, clientInfo(version)...)
+	out = wire.AppendField(out, mcp.MetaClientCapabilities, capabilities)
+	out = wire.AppendField(out, mcp.MetaClientInfo, clientInfo(version))
 	if len(more) > 0 {
 		out = append(out, ',')
 		out = append(out, more...)
@@ -167,8 +174,8 @@ func rpcError(raw []byte, status int) *RPCError {
 	return out
 }
 
-// reply to a request of the peer: ping is answered, all else is unknown here,
-// since no capability was declared.
+// reply to a request of the peer that no client is asked: ping is answered, all
+// else is unknown.
 func (m *incoming) reply() []byte {
 	if method, _ := wire.Text(m.method); method == mcp.MethodPing {
 		return wire.AppendResult(nil, m.id, []byte("{}"))

@@ -5,6 +5,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -37,19 +38,37 @@ type Options struct {
 	Process *process.Options
 	// LegacyChild: it ended when it was asked to discover before.
 	LegacyChild bool
+
+	// Asking is what the one client of this session may be asked. Without it
+	// the session is shared: it declares no capability, and a server that asks
+	// hears that there is no such method.
+	Asking *Asking
+}
+
+// Asking lets a legacy server ask the one client that its session is for.
+type Asking struct {
+	// Capabilities is the raw object that is declared.
+	Capabilities []byte
+	// Ask answers a request of the server with a raw object. A *wire.Error is
+	// the answer as it stands. It may take as long as a person does, and ends
+	// with ctx.
+	Ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+	// Notify, if set, is given the log messages, and the ends of what was asked,
+	// that came with no answer to a request. It must not block for long.
+	Notify func(method string, params json.RawMessage)
 }
 
 // Session is an open session. It is safe for concurrent use.
 type Session struct {
-	carrier  carrier
-	child    *process.Process
-	options  *Options
-	revision revision
-	// declares tools at all, and that it tells of changes of their list.
-	tools, listChanged bool
-	ttl                *time.Duration
-	private            bool
+	carrier   carrier
+	child     *process.Process
+	options   *Options
+	revision  revision
+	abilities Abilities
+	ttl       *time.Duration
+	private   bool
 
+	asks     *asks
 	ids      atomic.Int64
 	progress sync.Map // id -> func(wire.Object)
 	// standing is called when a listen stream is acknowledged.
@@ -59,21 +78,21 @@ type Session struct {
 
 // Connect opens a session: it finds out the era and shakes hands.
 func Connect(ctx context.Context, options Options) (*Session, error) {
-	s := &Session{options: &options, changed: make(chan struct{}, 1)}
+	s := &Session{options: &options, changed: make(chan struct{}, 1), asks: newAsks(options.Asking)}
 	var err error
 	if options.Process != nil {
 		err = s.connectStdio(ctx)
 	} else {
-		s.carrier = newHTTP(&options, s.hear)
+		s.carrier = newHTTP(&options, s.hear, s.asks)
 		err = s.negotiate(ctx)
 	}
 	if err != nil && s.carrier != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), behind)
 		defer cancel()
-		s.carrier.close(closing)
+		s.Close(closing)
 	}
 	if err != nil {
-		return nil, s.ended(err)
+		return nil, s.ended(inPhase(err, PhaseHandshake))
 	}
 	return s, nil
 }
@@ -84,6 +103,7 @@ func (s *Session) ended(err error) error {
 	if s.child != nil && errors.As(err, &known) && known.Reason == ChildExited {
 		state := s.child.State()
 		known.Child = &state
+		_, known.StderrTruncated = s.child.Stderr()
 		s.tellEnd(state)
 	}
 	return err
@@ -113,25 +133,39 @@ func (s *Session) Done() <-chan struct{} {
 }
 
 // Lost says why a session is over after Done.
-func (s *Session) Lost() error { return s.ended(&Error{Reason: ChildExited}) }
+func (s *Session) Lost() error { return s.ended(&Error{Reason: ChildExited, Phase: PhaseServing}) }
 
 // Version of the protocol that was agreed on.
 func (s *Session) Version() string { return s.revision.version }
 
-// ListChanged reports whether the server says that it tells of changes.
-func (s *Session) ListChanged() bool { return s.listChanged }
+// Abilities are what the server declares.
+func (s *Session) Abilities() Abilities { return s.abilities }
 
-// Changed holds a value after the server told of a change of its tools.
+// Changed holds a value after the server told of a change of one of its lists.
 func (s *Session) Changed() <-chan struct{} { return s.changed }
 
-// Close ends the session and awaits what it still does.
-func (s *Session) Close(ctx context.Context) { s.carrier.close(ctx) }
+// Close ends the session in good order and awaits what it still does: a server
+// is told, a child gets time to end. What is pending is aborted. When ctx ends
+// the rest is as with Abort.
+func (s *Session) Close(ctx context.Context) {
+	s.asks.end()
+	s.carrier.close(ctx)
+	s.asks.work.Wait()
+}
+
+// Abort ends the session at once: no server is told, and a child is killed
+// with its group.
+func (s *Session) Abort() {
+	s.asks.end()
+	s.carrier.abort()
+	s.asks.work.Wait()
+}
 
 // hear takes a notification.
 func (s *Session) hear(in incoming) {
 	method, _ := wire.Text(in.method)
 	switch method {
-	case mcp.NotificationToolsChanged:
+	case mcp.NotificationToolsChanged, mcp.NotificationResources, mcp.NotificationPrompts:
 		s.tell()
 	case mcp.NotificationAcknowledged:
 		if f := s.standing.Swap(nil); f != nil {
@@ -148,6 +182,12 @@ func (s *Session) hear(in incoming) {
 		}
 		if f, ok := s.progress.Load(id); ok {
 			f.(func(wire.Object))(params) //nolint:forcetypeassert // Nothing else is stored.
+		}
+	case mcp.NotificationCancelled:
+		s.asks.cancel(member(in.params, "requestId"))
+	case mcp.NotificationMessage, mcp.NotificationElicitationComplete:
+		if a := s.options.Asking; a != nil && a.Notify != nil {
+			a.Notify(method, in.params)
 		}
 	}
 }
@@ -183,72 +223,37 @@ func (s *Session) Listen(ctx context.Context, standing func()) (offered bool, er
 		err = s.carrier.stream(ctx, standing)
 		return err != errNotOffered, err //nolint:errorlint // It is never wrapped.
 	}
+	wanted := s.wanted()
+	if wanted == nil {
+		return false, nil
+	}
 	s.standing.Store(&standing)
-	_, err = s.carrier.request(ctx, &message{
-		id: s.next(), method: mcp.MethodSubscriptionsListen, params: []byte(`"notifications":{"toolsListChanged":true}`),
-	})
+	_, err = s.carrier.request(ctx, &message{id: s.next(), method: mcp.MethodSubscriptionsListen, params: wanted})
 	return !isRPC(err), err
 }
 
-// Call is one tools/call.
-type Call struct {
-	Tool string
-	// Args is a raw object.
-	Args []byte
-	// Header mirrors arguments, see Mirror.
-	Header http.Header
-	// Meta are further members of _meta, without braces.
-	Meta []byte
-	// Progress, if set, is given the params of the server's progress. It may
-	// be called by several goroutines, but by none after Call returned.
-	Progress func(params wire.Object)
-}
-
-// Call calls a tool and gives the raw result.
-func (s *Session) Call(ctx context.Context, c *Call) ([]byte, error) {
-	m := &message{id: s.next(), method: mcp.MethodToolsCall, name: c.Tool, header: c.Header, meta: c.Meta}
-	m.params = append([]byte(`"name":`), wire.AppendString(nil, c.Tool)...)
-	m.params = append(m.params, `,"arguments":`...)
-	m.params = append(m.params, c.Args...)
-	if c.Progress != nil {
-		if len(m.meta) > 0 {
-			m.meta = append(m.meta[:len(m.meta):len(m.meta)], ',')
+// wanted are the params of a listen stream for all that the server tells of
+// its lists; nil where it tells nothing.
+func (s *Session) wanted() []byte {
+	const head = `"notifications":{`
+	out := []byte(head)
+	for _, n := range []struct {
+		told bool
+		key  string
+	}{
+		{s.abilities.ToolsChanged, "toolsListChanged"}, {s.abilities.ResourcesChanged, "resourcesListChanged"},
+		{s.abilities.PromptsChanged, "promptsListChanged"},
+	} {
+		if !n.told {
+			continue
 		}
-		m.meta = strconv.AppendInt(append(m.meta, `"progressToken":`...), m.id, 10)
-		gate := &gate{f: c.Progress}
-		s.progress.Store(m.id, gate.pass)
-		defer func() {
-			s.progress.Delete(m.id)
-			gate.shut()
-		}()
+		if len(out) > len(head) {
+			out = append(out, ',')
+		}
+		out = append(out, `"`+n.key+`":true`...)
 	}
-	return s.carrier.request(ctx, m)
-}
-
-// gate lets calls pass until it is shut.
-type gate struct {
-	mu     sync.Mutex
-	closed bool
-	f      func(wire.Object)
-}
-
-func (g *gate) pass(params wire.Object) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.closed {
-		g.f(params)
+	if len(out) == len(head) {
+		return nil
 	}
-}
-
-func (g *gate) shut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = true
-}
-
-func cancelNote(id int64) *message {
-	return &message{
-		method: mcp.NotificationCancelled,
-		params: append(strconv.AppendInt([]byte(`"requestId":`), id, 10), `,"reason":"cancelled"`...),
-	}
+	return append(out, '}')
 }

@@ -22,8 +22,8 @@ type sseCarrier struct {
 	waiters waiters
 }
 
-func newSSE(options *Options, hear func(incoming)) *sseCarrier {
-	return &sseCarrier{httpCarrier: newHTTP(options, hear), ended: make(chan struct{})}
+func newSSE(options *Options, hear func(incoming), asks *asks) *sseCarrier {
+	return &sseCarrier{httpCarrier: newHTTP(options, hear, asks), ended: make(chan struct{})}
 }
 
 // open opens the stream, which outlives ctx, and awaits its first event.

@@ -25,6 +25,7 @@ type stdioCarrier struct {
 	options *Options
 	child   *process.Process
 	hear    func(incoming)
+	asks    *asks
 	waiters waiters
 	noise   process.Lines
 	ended   chan struct{}
@@ -33,9 +34,9 @@ type stdioCarrier struct {
 	revision revision
 }
 
-func newStdio(options *Options, child *process.Process, hear func(incoming)) *stdioCarrier {
+func newStdio(options *Options, child *process.Process, hear func(incoming), asks *asks) *stdioCarrier {
 	c := &stdioCarrier{
-		options: options, child: child, hear: hear, ended: make(chan struct{}),
+		options: options, child: child, hear: hear, asks: asks, ended: make(chan struct{}),
 		noise: process.Lines{Log: options.Process.Log, Stream: "stdout"},
 	}
 	go c.read()
@@ -82,8 +83,8 @@ func (c *stdioCarrier) take(in incoming) {
 	switch {
 	case in.isRequest():
 		if !c.spoken().modern {
-			// Its own reader must not wait for it to read.
-			go func() { _ = c.child.Write(append(in.reply(), '\n')) }()
+			// Its own reader does not wait for it to read.
+			c.asks.take(in, func(body []byte) { _ = c.child.Write(append(body, '\n')) })
 		}
 	case in.isNotification():
 		c.hear(in)
@@ -126,6 +127,12 @@ func (c *stdioCarrier) stream(ctx context.Context, standing func()) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// abort implements carrier: the group is killed.
+func (c *stdioCarrier) abort() {
+	c.child.Abort()
+	<-c.ended
 }
 
 func (c *stdioCarrier) close(ctx context.Context) {
@@ -212,9 +219,9 @@ func (l *lineReader) skip(line, part []byte, err error) error {
 func (s *Session) connectStdio(ctx context.Context) error {
 	child, err := process.Start(*s.options.Process)
 	if err != nil {
-		return &Error{Reason: StartFailed, Cause: err}
+		return &Error{Reason: StartFailed, Phase: PhaseStart, Cause: err}
 	}
-	c := newStdio(s.options, child, s.hear)
+	c := newStdio(s.options, child, s.hear, s.asks)
 	s.carrier, s.child = c, child
 	err = s.negotiateStdio(ctx, c)
 	if err != nil {

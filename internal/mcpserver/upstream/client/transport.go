@@ -24,6 +24,8 @@ type carrier interface {
 	// stream does; standing is called when it stands. errNotOffered: there is
 	// none.
 	stream(ctx context.Context, standing func()) error
-	// close ends the session and awaits what runs behind.
+	// close ends the session in good order and awaits what runs behind; abort
+	// ends it at once. Both abort what is pending.
 	close(ctx context.Context)
+	abort()
 }

@@ -201,6 +201,15 @@ func (p *Process) Kill() {
 	}
 }
 
+// Abort kills the child and its group at once and awaits its end. The reader of
+// Stdout must go on until its end.
+func (p *Process) Abort() {
+	_ = p.stdin.Close()
+	p.Kill()
+	<-p.done
+	p.work.Wait()
+}
+
 // Close ends the child gracefully: stdin is closed, then it is told to end,
 // then it is killed, and its group with it. When ctx ends it is killed at once.
 // The reader of Stdout must go on until its end.

@@ -1,0 +1,144 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/espalier-dev/espalier/test/apiserver"
+)
+
+// buildOperator builds the operator as it is released.
+func buildOperator(ctx context.Context, dir string) (string, error) {
+	path := filepath.Join(dir, "manager")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./cmd/manager")
+	cmd.Dir, cmd.Env, cmd.Stderr = apiserver.Path(), append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+	return path, cmd.Run()
+}
+
+// operator is the operator's process.
+type operator struct {
+	*process
+	metrics, health, pprof string
+}
+
+// startOperator starts the operator with its default flags, but for where it
+// listens. It does not elect a leader: the Lease would be a write by design.
+func startOperator(ctx context.Context, dir, binary string, c *cluster) (*operator, error) {
+	var addresses [3]string
+	for i := range addresses {
+		port, err := freePort(ctx)
+		if err != nil {
+			return nil, err
+		}
+		addresses[i] = fmt.Sprintf("127.0.0.1:%d", port)
+	}
+	p, err := start(ctx, filepath.Join(dir, "operator.log"), binary,
+		"--kubeconfig="+c.operator,
+		"--namespace="+apiserver.OperatorNamespace,
+		"--server-image=example.test/espalier/server:none",
+		"--metrics-secure=false",
+		"--metrics-bind-address="+addresses[0],
+		"--health-probe-bind-address="+addresses[1],
+		"--pprof-bind-address="+addresses[2],
+	)
+	if err != nil {
+		return nil, err
+	}
+	return &operator{process: p, metrics: addresses[0], health: addresses[1], pprof: addresses[2]}, nil
+}
+
+// started reports whether the operator serves its health check and its metrics.
+func (o *operator) started(ctx context.Context) bool {
+	for _, url := range []string{"http://" + o.health + "/healthz", "http://" + o.metrics + "/metrics"} {
+		if _, err := fetch(ctx, url); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// save writes profiles of the operator as DIR/NAME.KIND.
+func (o *operator) save(ctx context.Context, dir, name string) error {
+	if dir == "" {
+		return nil
+	}
+	var errs error
+	for kind, query := range map[string]string{"heap": "heap", "allocs": "allocs"} {
+		profile, err := fetch(ctx, "http://"+o.pprof+"/debug/pprof/"+query)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+"."+kind), profile, 0o600)
+		}
+		errs = errors.Join(errs, err)
+	}
+	return errs
+}
+
+// saveCPU profiles the CPU for some seconds, from now on; done waits for it.
+func (o *operator) saveCPU(ctx context.Context, dir, name string, seconds int) (done func() error) {
+	if dir == "" {
+		return func() error { return nil }
+	}
+	result := make(chan error, 1)
+	go func() {
+		profile, err := fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", o.pprof, seconds))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+".cpu"), profile, 0o600)
+		}
+		result <- err
+	}()
+	return func() error { return <-result }
+}
+
+// sum adds up the series of a metric whose labels contain text.
+func (o *operator) sum(ctx context.Context, metric, text string) (float64, error) {
+	body, err := fetch(ctx, "http://"+o.metrics+"/metrics")
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	scanner := bufio.NewScanner(strings.NewReader(string(body)))
+	for scanner.Scan() {
+		rest, ok := strings.CutPrefix(scanner.Text(), metric)
+		if !ok || rest == "" || (rest[0] != '{' && rest[0] != ' ') || !strings.Contains(rest, text) {
+			continue
+		}
+		value, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += value
+	}
+	return sum, scanner.Err()
+}
+
+// local dials nobody through a proxy.
+var local = &http.Client{Transport: &http.Transport{}}
+
+func fetch(ctx context.Context, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := local.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %d", url, resp.StatusCode)
+	}
+	return body, err
+}
