@@ -167,7 +167,7 @@ func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result
 }
 
 func resultSize(result *call.Result) int64 {
-	size := len(result.Content) + len(result.Structured)
+	size := len(result.Content) + len(result.Structured) + len(result.Extra)
 	if result.Input != nil {
 		size += len(result.Input.Requests) + len(result.Input.State)
 	}
@@ -239,9 +239,18 @@ func (e *Engine) appendCallResult(r *Request, result *call.Result, failure *call
 	var own json.RawMessage
 	if failure == nil {
 		own = result.Meta
+		out = appendExtra(out, result)
 	}
 	out = appendCallMeta(out, r, failure, own)
 	return append(out, "}}"...)
+}
+
+// appendExtra writes what an upstream has added to a result.
+func appendExtra(out []byte, result *call.Result) []byte {
+	if len(result.Extra) == 0 {
+		return out
+	}
+	return append(append(out, ','), result.Extra...)
 }
 
 // appendCallMeta writes _meta, if there is anything to say in it.

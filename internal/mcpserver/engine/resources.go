@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
@@ -26,7 +27,10 @@ func (e *Engine) readResource(ctx context.Context, r *Request) Reply {
 	}
 	c := resourceCall(uri, variables)
 	back := passOn(r, c)
-	result, failure := e.runEntry(ctx, r, &resource.Entry, c)
+	sources := r.sources(ctx, resource, uri)
+	result, failure := e.run(ctx, r, &resource.Entry, c, func(ctx context.Context, c *call.Call) (*call.Result, error) {
+		return readFirst(ctx, c, sources)
+	})
 	switch {
 	case failure != nil && failure.Reason == call.NotFound:
 		return back.finish(e.unknownResource(r, uri))
@@ -40,10 +44,31 @@ func (e *Engine) readResource(ctx context.Context, r *Request) Reply {
 	out = append(out, result.Content...)
 	if r.Era == Modern {
 		out = append(out, `,"resultType":"complete"`...)
-		out = appendPrivate(out, resource)
-		out = appendServerInfo(out, r)
+		out = appendPrivate(out, resource, result)
 	}
+	out = appendExtra(out, result)
+	out = appendCallMeta(out, r, nil, result.Meta)
 	return back.finish(Reply{Body: append(out, "}}"...)})
+}
+
+// readFirst gives the answer of the first source that knows the resource.
+// When none does, one that could not say outweighs those that said no.
+func readFirst(ctx context.Context, c *call.Call, sources []*registry.Resource) (*call.Result, error) {
+	var failure error
+	for _, source := range sources {
+		result, err := source.Handler.Call(ctx, c)
+		if err == nil {
+			return result, nil
+		}
+		var known *call.Error
+		if ctx.Err() != nil || !source.Foreign || !errors.As(err, &known) {
+			return nil, err
+		}
+		if failure == nil || known.Reason != call.NotFound {
+			failure = err
+		}
+	}
+	return nil, failure
 }
 
 func resourceCall(uri string, variables map[string]string) *call.Call {
@@ -56,9 +81,13 @@ func resourceCall(uri string, variables map[string]string) *call.Call {
 
 // appendPrivate writes the fields of a cacheable result: what one caller read
 // is nobody else's.
-func appendPrivate(dst []byte, resource *registry.Resource) []byte {
+func appendPrivate(dst []byte, resource *registry.Resource, result *call.Result) []byte {
+	ttl := resource.TTL
+	if result.TTL != nil {
+		ttl = *result.TTL
+	}
 	dst = append(dst, `,"ttlMs":`...)
-	dst = strconv.AppendInt(dst, resource.TTL, 10)
+	dst = strconv.AppendInt(dst, ttl, 10)
 	return append(dst, `,"cacheScope":"private"`...)
 }
 
