@@ -14,6 +14,10 @@ const FeatureUpstreams = "upstreams"
 // FeatureStdio is required by a catalog with a child process.
 const FeatureStdio = "stdio"
 
+// FeaturePerClient is required by a catalog with a child per client: a server
+// that does not know it would let clients share one.
+const FeaturePerClient = "stdio-per-client"
+
 // StdioUpstream is the name of the upstream that a server of type Stdio wraps.
 // No upstream of a spec can have it.
 const StdioUpstream = "Stdio"
@@ -62,7 +66,25 @@ type Stdio struct {
 	HandshakeTimeoutSeconds int32 `json:"handshakeTimeoutSeconds"`
 	MaxMessageBytes         int64 `json:"maxMessageBytes"`
 	MaxStderrBytes          int32 `json:"maxStderrBytes"`
+	// PerClient: each client has a child of its own, beside the one that
+	// answers lists. At most MaxProcesses of them run, and each ends after
+	// IdleSeconds without a call.
+	PerClient    bool  `json:"perClient,omitempty"`
+	MaxProcesses int32 `json:"maxProcesses,omitempty"`
+	IdleSeconds  int32 `json:"idleSeconds,omitempty"`
+	// Forward names what the child may ask of clients.
+	Forward []Ask `json:"forward,omitempty"`
 }
+
+// Ask is something that a server asks of a client.
+type Ask string
+
+// What a server asks.
+const (
+	AskElicitation Ask = "Elicitation"
+	AskSampling    Ask = "Sampling"
+	AskRoots       Ask = "Roots"
+)
 
 // ToolsPolicy is what is done with tools of upstreams; Conflicts is for what
 // else they bring as well. Declared entries went through it before they came

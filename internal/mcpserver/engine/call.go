@@ -94,9 +94,14 @@ func (e *Engine) run(ctx context.Context, r *Request, entry *registry.Entry, c *
 	return result, failure
 }
 
-// declared answers with the error of the protocol that middleware chose.
+// declared answers with the error of the protocol that middleware or a handler
+// chose.
 func (r *Request) declared(err *call.RPCError) Reply {
-	return r.fail(OK, &wire.Error{Code: err.Code, Message: err.Message, Data: err.Data})
+	status := OK
+	if err.Code == mcp.CodeMissingRequiredClientCapability {
+		status = BadRequest
+	}
+	return r.fail(status, &wire.Error{Code: err.Code, Message: err.Message, Data: err.Data})
 }
 
 func (e *Engine) unknownTool(r *Request, name string) Reply {

@@ -4,6 +4,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -39,7 +40,15 @@ type Timing struct {
 	Backoff, MaxBackoff time.Duration
 	// Credential is how often mounted credentials are looked at.
 	Credential time.Duration
+	// Idle is how long a session for single clients stays that no call uses,
+	// Park how long a call waits for its caller's answer. The defaults when 0.
+	Idle, Park time.Duration
 }
+
+const (
+	defaultIdle = 60 * time.Second
+	defaultPark = 10 * time.Minute
+)
 
 // DefaultTiming is that of the shared server.
 func DefaultTiming() Timing {
@@ -62,6 +71,8 @@ type Options struct {
 	Log     *slog.Logger
 	// Timing; DefaultTiming when zero.
 	Timing Timing
+	// Self names this replica to others: see call.ParkedState.
+	Self string
 }
 
 // Manager holds the upstreams of the served catalog.
@@ -71,6 +82,7 @@ type Manager struct {
 	log     *slog.Logger
 	metrics *metrics
 	now     func() time.Time
+	parking *parking
 
 	life     context.Context //nolint:containedctx // of all that runs behind
 	cancel   context.CancelFunc
@@ -93,6 +105,8 @@ func New(options Options) *Manager {
 		options: options, timing: options.Timing, log: options.Log, metrics: newMetrics(), now: time.Now,
 		sources: map[string]*source{},
 	}
+	m.timing.Idle, m.timing.Park = cmp.Or(m.timing.Idle, defaultIdle), cmp.Or(m.timing.Park, defaultPark)
+	m.parking = newParking(m.timing.Park, m.metrics.parked)
 	m.maxBytes.Store(defaultMaxBytes)
 	m.life, m.cancel = context.WithCancel(context.Background())
 	return m
@@ -323,4 +337,15 @@ func (m *Manager) Close() {
 	m.cancel()
 	m.mu.Unlock()
 	m.work.Wait()
+}
+
+// spawn runs f as part of what Close awaits; false when that is over.
+func (m *Manager) spawn(f func()) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.life.Err() != nil {
+		return false
+	}
+	m.work.Go(f)
+	return true
 }
