@@ -69,8 +69,10 @@ const (
 	MethodPromptsList         = "prompts/list"
 	MethodPromptsGet          = "prompts/get"
 	MethodComplete            = "completion/complete"
-	MethodSubscriptionsListen = "subscriptions/listen" // modern only
-	MethodSetLevel            = "logging/setLevel"     // legacy only
+	MethodSubscriptionsListen = "subscriptions/listen"  // modern only
+	MethodSetLevel            = "logging/setLevel"      // legacy only
+	MethodSubscribe           = "resources/subscribe"   // legacy only
+	MethodUnsubscribe         = "resources/unsubscribe" // legacy only
 
 	// What a server asks of a client: as requests in the legacy era, in
 	// inputRequests in the modern one.

@@ -32,6 +32,11 @@ type session interface {
 	// does; standing is called when the stream stands. offered is false where
 	// there is none, for good.
 	Listen(ctx context.Context, standing func()) (offered bool, err error)
+	// Watch has changes of resources told to the source until ctx ends or the
+	// stream does; standing is called when it does from then on. It is for
+	// WatchSize of them at most, and called only where Abilities has Subscribe.
+	Watch(ctx context.Context, uris []string, standing func()) error
+	WatchSize() int
 	// Done is closed when the session is over, and Lost says why; nil where
 	// that shows at the next request only.
 	Done() <-chan struct{}
@@ -46,6 +51,7 @@ var _ session = (*client.Session)(nil)
 func (s *source) open(ctx context.Context) (session, error) {
 	options := client.Options{
 		URL: s.config.URL, Protocol: s.config.Protocol, Version: s.m.options.Version, MaxBytes: s.m.maxBytes.Load(),
+		Updated: func(uri string) { s.m.updated(s.config.Name, uri) },
 	}
 	if s.config.Stdio != nil {
 		s.process(&options)
