@@ -106,7 +106,8 @@ func New(options Options) *Server {
 	s.gate = httpgate.New(s.metrics)
 	s.loader.changed = make(chan struct{}, 1)
 	s.upstreams = upstream.New(upstream.Options{
-		Client: s.factory.Client, Credentials: s.credentials, Changed: s.loader.wake, Updated: s.registry.ContentChanged,
+		Client: s.factory.Client, Operation: s.factory.Operation, Credentials: s.credentials, Changed: s.loader.wake,
+		Updated: s.registry.ContentChanged,
 		Version: options.Version, Log: s.log, Timing: options.Upstreams,
 	})
 	s.factory.Upstreams = s.upstreams
@@ -148,6 +149,8 @@ func (s *Server) Start() error {
 	s.background.Go(func() { s.watcher.Run(watch) })
 	s.background.Go(func() { s.recompose(watch) })
 	s.background.Go(func() { s.watchSources(watch) })
+	s.background.Go(func() { s.engine.TellSessions(watch) })
+	s.background.Go(func() { s.engine.Sessions().Run(watch) })
 	if s.options.Reap {
 		s.background.Go(func() { process.Reap(base) })
 	}
@@ -243,6 +246,7 @@ func (s *Server) drain(ctx context.Context) error {
 	defer cancel()
 	s.cancelWatcher()
 	s.registry.Close()
+	s.engine.Sessions().Close()
 	err := s.main.Shutdown(ctx)
 	for _, t := range s.transports {
 		err = errors.Join(err, t.Stop(ctx))

@@ -221,3 +221,42 @@ func TestUpstreamManySubscriptions(t *testing.T) {
 		return open == 0
 	})
 }
+
+// TestUpstreamUpdatesOfSessions: legacy clients subscribe and unsubscribe; the
+// end of a session ends what it subscribed to.
+func TestUpstreamUpdatesOfSessions(t *testing.T) {
+	server, p := fakeResources(t, "a", "a:1")
+	server.Settings.Modern, server.Settings.Legacy = false, true
+	s := subscribing(server)
+	f := start(t, fronting(p.upstream("u", "")), hurried)
+	f.until("the resource", func() bool { return len(f.resources()) == 1 })
+	one, other := f.connect("2025-06-18", "{}"), f.connect("2025-06-18", "{}")
+	for _, c := range []*legacyClient{one, other} {
+		if got := f.do(c.request("1", "resources/subscribe", `"uri":"a:1"`)); got.body != `{"jsonrpc":"2.0","id":1,"result":{}}` {
+			t.Errorf("got %s", got.body)
+		}
+	}
+	f.do(other.request("1", "resources/subscribe", `"uri":"a:2"`))
+	const first, second, third, fourth = `subscribe{"uri":"a:1"}`, `subscribe{"uri":"a:2"}`, `unsubscribe{"uri":"a:2"}`, `unsubscribe{"uri":"a:1"}`
+	if !s.has(first, second)() {
+		t.Fatalf("asked %q", s.calls)
+	}
+	streams := map[string]listener{"a:1": f.open(one.get("")), "a:2": f.open(other.get(""))}
+	for _, uri := range []string{"a:2", "a:1"} {
+		s.tell <- uri
+		m := next(t, streams[uri].events)
+		params, _ := m["params"].(map[string]any)
+		if m["method"] != mcp.NotificationUpdated || params["uri"] != uri {
+			t.Errorf("got %v", m)
+		}
+	}
+	f.do(other.request("1", "resources/unsubscribe", `"uri":"a:2"`))
+	f.until("the end of one subscription", s.has(first, second, third))
+	f.do(one.request("1", "resources/unsubscribe", `"uri":"a:1"`))
+	s.tell <- "a:1"
+	if m := next(t, streams["a:2"].events); m["method"] != mcp.NotificationUpdated {
+		t.Errorf("got %v", m)
+	}
+	other.end()
+	f.until("the end of the other", s.has(first, second, third, fourth))
+}

@@ -32,11 +32,6 @@ type session interface {
 	// does; standing is called when the stream stands. offered is false where
 	// there is none, for good.
 	Listen(ctx context.Context, standing func()) (offered bool, err error)
-	// Watch has changes of resources told to the source until ctx ends or the
-	// stream does; standing is called when it does from then on. It is for
-	// WatchSize of them at most, and called only where Abilities has Subscribe.
-	Watch(ctx context.Context, uris []string, standing func()) error
-	WatchSize() int
 	// Done is closed when the session is over, and Lost says why; nil where
 	// that shows at the next request only.
 	Done() <-chan struct{}
@@ -49,18 +44,30 @@ var _ session = (*client.Session)(nil)
 
 // open opens a session with what the upstream is.
 func (s *source) open(ctx context.Context) (session, error) {
-	options := client.Options{
-		URL: s.config.URL, Protocol: s.config.Protocol, Version: s.m.options.Version, MaxBytes: s.m.maxBytes.Load(),
-		Updated: func(uri string) { s.m.updated(s.config.Name, uri) },
+	if s.config.OpenAPI != nil {
+		return openDocument(ctx, s)
 	}
-	if s.config.Stdio != nil {
-		s.process(&options)
-	} else if err := s.dial(&options); err != nil {
-		return nil, &client.Error{Reason: client.CredentialMissing, Cause: err}
+	options, err := s.dialling()
+	if err != nil {
+		return nil, err
 	}
+	options.Updated = func(uri string) { s.m.updated(s.config.Name, uri) }
 	opened, err := client.Connect(ctx, options)
 	if err != nil {
 		return nil, err // Not a nil *client.Session in an interface.
 	}
 	return opened, nil
+}
+
+// dialling are the options of a session with what the upstream is.
+func (s *source) dialling() (client.Options, error) {
+	options := client.Options{
+		URL: s.config.URL, Protocol: s.config.Protocol, Version: s.m.options.Version, MaxBytes: s.m.maxBytes.Load(),
+	}
+	if s.config.Stdio != nil {
+		s.process(&options)
+	} else if err := s.dial(&options); err != nil {
+		return options, &client.Error{Reason: client.CredentialMissing, Cause: err}
+	}
+	return options, nil
 }

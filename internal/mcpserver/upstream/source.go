@@ -27,6 +27,8 @@ type source struct {
 	log    *slog.Logger
 	stop   context.CancelFunc
 	poke   chan struct{}
+	// pool of sessions for single clients.
+	pool *pool
 
 	mu      sync.Mutex
 	session *lease
@@ -51,6 +53,8 @@ type lease struct {
 	users      atomic.Int64
 	// dead: the server said that it does not know the session.
 	dead atomic.Bool
+	// levelled: a legacy server was told what all callers want logged.
+	levelled sync.Once
 }
 
 // newSource begins to connect. before is what was listed over another
@@ -62,6 +66,7 @@ func newSource(m *Manager, config serverconfig.Upstream, before *Listing) *sourc
 	}
 	ctx, cancel := context.WithCancel(m.life)
 	s.stop = cancel
+	s.pool = newPool(s)
 	if before != nil {
 		s.listing = before
 		s.expiry = time.AfterFunc(m.timing.Keep, s.withdraw)
@@ -94,6 +99,7 @@ func (s *source) run(ctx context.Context) {
 		backoff = min(2*backoff, s.m.timing.MaxBackoff)
 	}
 	s.replace(nil)
+	s.pool.close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.expiry != nil {
@@ -144,7 +150,11 @@ func (s *source) list(ctx context.Context, l *lease) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Listing{Lists: lists, Can: l.Abilities()}, nil
+	listing := &Listing{Lists: lists, Can: l.Abilities()}
+	if w, ok := l.session.(watched); ok {
+		listing.Left = w.Left()
+	}
+	return listing, nil
 }
 
 // up puts a session in place.
@@ -235,6 +245,9 @@ func (s *source) replace(l *lease) {
 	s.fresh = make(chan struct{})
 	s.mu.Unlock()
 	if old != nil && old != l {
+		if s.config.Stdio == nil {
+			s.pool.flush() // They are of the same credential and server.
+		}
 		s.m.retire(old)
 	}
 }

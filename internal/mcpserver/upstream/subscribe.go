@@ -22,11 +22,19 @@ const gather = 5 * time.Millisecond
 // some servers do not tell two subscriptions of one session apart.
 const manyGroups = 32
 
+// watching is a session that has changes of resources told to the source,
+// until ctx ends or the stream does; standing is called when it does from then
+// on. One Watch is for WatchSize resources at most.
+type watching interface {
+	Watch(ctx context.Context, uris []string, standing func()) error
+	WatchSize() int
+}
+
 // subscriber keeps one session subscribed to what is followed.
 type subscriber struct {
-	source *source
-	lease  *lease
-	all    *follows
+	source  *source
+	session watching
+	all     *follows
 	groups []*group
 	work   sync.WaitGroup
 }
@@ -42,10 +50,11 @@ type group struct {
 
 // subscribe keeps l subscribed to what is followed until ctx ends.
 func (s *source) subscribe(ctx context.Context, l *lease) {
-	if !l.Abilities().Subscribe {
+	session, ok := l.session.(watching)
+	if !ok || !l.Abilities().Subscribe {
 		return
 	}
-	b := &subscriber{source: s, lease: l, all: s.m.followsOf(s.config.Name)}
+	b := &subscriber{source: s, session: session, all: s.m.followsOf(s.config.Name)}
 	defer b.work.Wait()
 	for ctx.Err() == nil {
 		wanted, news := b.all.wanted()
@@ -77,7 +86,7 @@ func (b *subscriber) arrange(ctx context.Context, wanted map[string]bool) {
 		fresh = append(fresh, uri)
 	}
 	slices.Sort(fresh)
-	size := b.lease.WatchSize()
+	size := b.session.WatchSize()
 	if last := len(b.groups) - 1; len(fresh) > 0 && len(b.groups) >= manyGroups && len(b.groups[last].uris) < size {
 		old := b.groups[last]
 		n := min(size-len(old.uris), len(fresh))
@@ -112,7 +121,7 @@ func (b *subscriber) keep(ctx context.Context, g *group) {
 	timing := b.source.m.timing
 	backoff := timing.Backoff
 	for ctx.Err() == nil {
-		err := b.lease.Watch(ctx, g.uris, func() {
+		err := b.session.Watch(ctx, g.uris, func() {
 			if b.all.stand(g) {
 				b.source.m.options.Updated()
 			}
