@@ -58,6 +58,7 @@ var enumNeeds = map[string]string{
 	"spec.type=Stdio":                          `{type: Stdio, stdio: {image: a, command: [b]}}`,
 	"spec.type=Container":                      `{type: Container, container: {image: a}}`,
 	"spec.type=External":                       `{type: External, external: {url: "http://a"}}`,
+	"spec.stdio.sharing=Shared":                `{image: a, command: [b], sharing: Shared}`,
 	"spec.http.method=GET":                     `{method: GET, url: "http://a"}`,
 	"spec.http.method=HEAD":                    `{method: HEAD, url: "http://a"}`,
 	"spec.http.method=POST":                    `{method: POST, url: "http://a"}`,

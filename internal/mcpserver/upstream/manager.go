@@ -200,10 +200,14 @@ func (m *Manager) Report(served map[string]registry.Counts) []podreport.Upstream
 	for _, s := range m.all() {
 		n := served[serverconfig.SourceOf(s.config.Name)]
 		s.mu.Lock()
-		out = append(out, podreport.Upstream{
+		report := podreport.Upstream{
 			Name: s.config.Name, State: s.state, Reason: string(s.reason), Protocol: s.protocol,
-			Tools: n.Tools, Resources: n.Resources, Prompts: n.Prompts, Child: s.childState(),
-		})
+			Tools: n.Tools, Resources: n.Resources, Prompts: n.Prompts, Child: s.childState(), Clients: s.pool.size(),
+		}
+		if s.state == podreport.UpstreamUnavailable && s.failure != nil {
+			report.Phase, report.Message, report.Hint = string(s.failure.Phase), s.failure.Message(), s.failure.Hint()
+		}
+		out = append(out, report)
 		s.mu.Unlock()
 	}
 	return out
