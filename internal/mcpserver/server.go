@@ -148,6 +148,8 @@ func (s *Server) Start() error {
 	s.background.Go(func() { s.watcher.Run(watch) })
 	s.background.Go(func() { s.recompose(watch) })
 	s.background.Go(func() { s.watchSources(watch) })
+	s.background.Go(func() { s.engine.TellSessions(watch) })
+	s.background.Go(func() { s.engine.Sessions().Run(watch) })
 	if s.options.Reap {
 		s.background.Go(func() { process.Reap(base) })
 	}
@@ -243,6 +245,7 @@ func (s *Server) drain(ctx context.Context) error {
 	defer cancel()
 	s.cancelWatcher()
 	s.registry.Close()
+	s.engine.Sessions().Close()
 	err := s.main.Shutdown(ctx)
 	for _, t := range s.transports {
 		err = errors.Join(err, t.Stop(ctx))

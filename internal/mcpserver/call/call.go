@@ -167,6 +167,9 @@ const (
 	QuestionExpired Reason = "QuestionExpired"
 	// DeclaredError is an error of the protocol that middleware chose.
 	DeclaredError Reason = "DeclaredError"
+	// InputRequired: the call asks for more in a way that the client does not
+	// know.
+	InputRequired Reason = "InputRequired"
 )
 
 // Error is a failure that a model and a program can read.
