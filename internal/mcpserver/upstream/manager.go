@@ -343,6 +343,21 @@ func (m *Manager) Close() {
 	m.work.Wait()
 }
 
+// SessionEnded ends what is held for a client's session.
+func (m *Manager) SessionEnded(id string) {
+	for _, s := range m.all() {
+		s.pool.forget(sessionKey(id))
+	}
+}
+
+// RootsChanged tells what a client's session has to itself that its roots
+// changed.
+func (m *Manager) RootsChanged(id string) {
+	for _, s := range m.all() {
+		s.pool.rootsChanged(sessionKey(id))
+	}
+}
+
 // spawn runs f as part of what Close awaits; false when that is over.
 func (m *Manager) spawn(f func()) bool {
 	m.mu.Lock()
