@@ -16,6 +16,7 @@ func x(n int) string { return strings.Repeat("x", n) }
 // lengthening the base object's value does not give one.
 var borders = map[string]string{
 	"spec.annotations.audience maxItems": `[User, Assistant]`,
+	"spec.stdio.forward maxItems":        `[Elicitation, Sampling, Roots]`,
 	"spec.mimeType minLength":            `a/b`,
 	"spec.uri minLength":                 `"a:b"`,
 	"spec.uriTemplate minLength":         `"ab:{c}"`,
