@@ -107,7 +107,7 @@ func New(options Options) *Server {
 	s.gate = httpgate.New(s.metrics)
 	s.loader.changed = make(chan struct{}, 1)
 	s.upstreams = upstream.New(upstream.Options{
-		Client: s.factory.Client, Credentials: s.credentials, Changed: s.loader.wake,
+		Client: s.factory.Client, Operation: s.factory.Operation, Credentials: s.credentials, Changed: s.loader.wake,
 		Version: options.Version, Log: s.log, Timing: options.Upstreams,
 	})
 	s.factory.Upstreams = s.upstreams

@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/glob"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
+	"github.com/espalier-dev/espalier/internal/openapi"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -17,6 +18,8 @@ import (
 type Listing struct {
 	*client.Lists
 	Can client.Abilities
+	// Left is what of an OpenAPI document is not served, or only in part.
+	Left []openapi.Left
 }
 
 // Composed is a catalog with what its upstreams bring.
@@ -26,6 +29,8 @@ type Composed struct {
 	// NotServed are entries of upstreams that are not served, and why. What
 	// the owner left out by include, exclude or filter is not among them.
 	NotServed []podreport.NotServed
+	// Flagged are those that are served and lack something of theirs.
+	Flagged []podreport.NotServed
 }
 
 // candidate is an entry of an upstream under its final identity.
@@ -61,6 +66,7 @@ func Compose(config *serverconfig.Config, listings map[string]Listing) Composed 
 			continue
 		}
 		c.tools = append(c.tools, c.adaptTools(u, listing.Tools)...)
+		c.leave(u, listing.Left)
 		c.resources = append(c.resources, c.adaptResources(u, kindResource, "uri", listing.Resources)...)
 		c.templates = append(c.templates, c.adaptResources(u, kindTemplate, "uriTemplate", listing.Templates)...)
 		c.prompts = append(c.prompts, c.adaptPrompts(u, listing.Prompts)...)
@@ -77,7 +83,7 @@ func Compose(config *serverconfig.Config, listings map[string]Listing) Composed 
 	joined.Prompts = join(config.Prompts, c.prompts)
 	joined.Readers = c.readers(config, listings)
 	joined.CacheSeconds, joined.CacheScope = caching(config, listings)
-	return Composed{Config: &joined, NotServed: c.notServed}
+	return Composed{Config: &joined, NotServed: c.notServed, Flagged: c.flagged}
 }
 
 // composer is one composition in the making.
@@ -85,6 +91,7 @@ type composer struct {
 	policy    *serverconfig.ToolsPolicy
 	overrides map[string]*serverconfig.Override
 	notServed []podreport.NotServed
+	flagged   []podreport.NotServed
 
 	tools                []candidate[serverconfig.Tool]
 	resources, templates []candidate[serverconfig.Resource]
@@ -104,6 +111,17 @@ func newComposer(config *serverconfig.Config) *composer {
 
 func (c *composer) refuse(kind, name, reason string) {
 	c.notServed = append(c.notServed, podreport.NotServed{Kind: kind, Name: name, Reason: reason})
+}
+
+// leave names what was left out of a document.
+func (c *composer) leave(u *serverconfig.Upstream, left []openapi.Left) {
+	for _, l := range left {
+		to := &c.notServed
+		if l.Served {
+			to = &c.flagged
+		}
+		*to = append(*to, podreport.NotServed{Kind: kindTool, Name: u.Prefix + l.Name, Reason: string(l.Reason)})
+	}
 }
 
 // wanted applies include and exclude of an upstream to one of its own names.

@@ -44,6 +44,9 @@ var _ session = (*client.Session)(nil)
 
 // open opens a session with what the upstream is.
 func (s *source) open(ctx context.Context) (session, error) {
+	if s.config.OpenAPI != nil {
+		return openDocument(ctx, s)
+	}
 	options, err := s.dialling()
 	if err != nil {
 		return nil, err

@@ -153,7 +153,11 @@ func (s *source) list(ctx context.Context, l *lease) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Listing{Lists: lists, Can: l.Abilities()}, nil
+	listing := &Listing{Lists: lists, Can: l.Abilities()}
+	if w, ok := l.session.(watched); ok {
+		listing.Left = w.Left()
+	}
+	return listing, nil
 }
 
 // up puts a session in place.

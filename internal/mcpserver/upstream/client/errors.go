@@ -41,6 +41,11 @@ const (
 	ChildExited         Reason = "ChildExited"
 	StartFailed         Reason = "StartFailed"
 	Failed              Reason = "Failed"
+	// Of an OpenAPI document: it cannot be read or is none; it does not say
+	// where its API is; it names a server that must not get the credentials.
+	InvalidDocument Reason = "InvalidDocument"
+	NoServer        Reason = "NoServer"
+	UntrustedServer Reason = "UntrustedServer"
 )
 
 // Phase is what an upstream was doing when it failed.
@@ -143,6 +148,9 @@ func dialFailure(err error) bool {
 	}
 	return false
 }
+
+// NetworkError puts an error of net/http into an *Error.
+func NetworkError(err error) error { return networkError(err) }
 
 // networkError puts an error of net/http into a word.
 func networkError(err error) error {
