@@ -217,7 +217,10 @@ func (m *Manager) Report(served map[string]registry.Counts) []podreport.Upstream
 		s.mu.Lock()
 		u := podreport.Upstream{
 			Name: s.config.Name, State: s.state, Reason: string(s.reason), Protocol: s.protocol,
-			Tools: n.Tools, Resources: n.Resources, Prompts: n.Prompts, Child: s.childState(),
+			Tools: n.Tools, Resources: n.Resources, Prompts: n.Prompts, Child: s.childState(), Clients: s.pool.size(),
+		}
+		if s.state == podreport.UpstreamUnavailable && s.failure != nil {
+			u.Phase, u.Message, u.Hint = string(s.failure.Phase), s.failure.Message(), s.failure.Hint()
 		}
 		s.documentState(&u)
 		out = append(out, u)
@@ -360,6 +363,21 @@ func (m *Manager) Close() {
 	m.cancel()
 	m.mu.Unlock()
 	m.work.Wait()
+}
+
+// SessionEnded ends what is held for a client's session.
+func (m *Manager) SessionEnded(id string) {
+	for _, s := range m.all() {
+		s.pool.forget(sessionKey(id))
+	}
+}
+
+// RootsChanged tells what a client's session has to itself that its roots
+// changed.
+func (m *Manager) RootsChanged(id string) {
+	for _, s := range m.all() {
+		s.pool.rootsChanged(sessionKey(id))
+	}
 }
 
 // spawn runs f as part of what Close awaits; false when that is over.
