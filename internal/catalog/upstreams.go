@@ -134,6 +134,7 @@ func (c *Catalog) AddUpstreams(server *mcpv1.MCPServer, upstreams []Upstream) {
 	if server.Spec.Stdio != nil {
 		c.Config.Require(serverconfig.FeatureStdio)
 	}
+	c.addContract(server)
 	c.Config.Policy = toolsPolicy(server.Spec.Tools)
 	for _, list := range c.reserved {
 		slices.Sort(list)
