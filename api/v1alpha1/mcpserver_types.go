@@ -175,7 +175,7 @@ type MCPServerSpec struct {
 	// contract is what clients were promised: digests of tools and of the
 	// instructions. The condition ContractMet tells whether it is kept.
 	// +optional
-	Contract *Contract `json:"contract,omitempty"`
+	Contract *Contract `json:"contract,omitempty"` //nolint:kubeapilinter // Its rule says in words that it cannot be empty.
 
 	// cacheSeconds is how long clients may keep lists. Defaults to 5.
 	// +optional

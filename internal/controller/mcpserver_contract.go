@@ -27,17 +27,37 @@ func contractVerdict(s *serverScope, e *evaluation) verdict {
 		return zeroVerdict(s, unknown)
 	}
 	pins := catalog.Pins(s.server)
-	broken, seen, waiting := map[string]string{}, 0, false
+	broken, known := s.breaches(pins)
+	switch {
+	case len(broken) > 0:
+		return no(mcpv1.ReasonDrifted, driftMessage(s, pins, broken))
+	case !known || e.pending:
+		// What was known of the same promise is held.
+		present, was := held(s.server.Status.Conditions, mcpv1.ConditionContractMet)
+		if was && present.reason != mcpv1.ReasonNotApplicable && !nothingServed(present) && s.server.Status.ObservedGeneration == s.server.Generation {
+			return present
+		}
+		return unknown(mcpv1.ReasonPending, "No replica has shown yet whether the contract is kept.")
+	}
+	return yes(mcpv1.ReasonContractMet, fmt.Sprintf("All that spec.contract pins (%d tools) is as it was promised.", len(pins)))
+}
+
+// breaches says what some proved replica does not keep, by name of the tool.
+// known is false while one cannot be told, or there is none.
+func (s *serverScope) breaches(pins []contract.Pin) (broken map[string]string, known bool) {
+	broken = map[string]string{}
+	instructions := s.server.Spec.Contract.Instructions
 	_, observations := targetsOf(s)
+	seen, waiting := 0, false
 	for _, obs := range observations {
 		if obs == nil || obs.Verdict != prober.Proved || obs.Report == nil {
 			continue
 		}
 		seen++
-		r := newReplica(s, obs.Report)
-		if spec.Instructions != "" && obs.Report.Instructions != spec.Instructions {
-			broken[instructionsKey] = fmt.Sprintf("the instructions (expected %s, found %s)", spec.Instructions, cmp.Or(obs.Report.Instructions, "none"))
+		if instructions != "" && obs.Report.Instructions != instructions {
+			broken[instructionsKey] = fmt.Sprintf("the instructions (expected %s, found %s)", instructions, cmp.Or(obs.Report.Instructions, "none"))
 		}
+		r := newReplica(s, obs.Report)
 		for _, pin := range pins {
 			text, known := r.judge(pin)
 			waiting = waiting || !known
@@ -46,19 +66,7 @@ func contractVerdict(s *serverScope, e *evaluation) verdict {
 			}
 		}
 	}
-	present, wasKnown := held(s.server.Status.Conditions, mcpv1.ConditionContractMet)
-	wasKnown = wasKnown && present.reason != mcpv1.ReasonNotApplicable && !nothingServed(present)
-	switch {
-	case len(broken) > 0:
-		return no(mcpv1.ReasonDrifted, driftMessage(s, pins, broken))
-	case seen == 0 || waiting || e.pending:
-		// What was known of the same promise is held.
-		if wasKnown && s.server.Status.ObservedGeneration == s.server.Generation {
-			return present
-		}
-		return unknown(mcpv1.ReasonPending, "No replica has shown yet whether the contract is kept.")
-	}
-	return yes(mcpv1.ReasonContractMet, fmt.Sprintf("All that spec.contract pins (%d tools) is as it was promised.", len(pins)))
+	return broken, seen > 0 && !waiting
 }
 
 // instructionsKey is no name of a tool.
