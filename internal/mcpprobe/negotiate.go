@@ -194,22 +194,21 @@ func (n *negotiation) initialize(ctx context.Context, version string) {
 }
 
 // discover asks a modern server what it is; once again when it refuses the
-// version and names one that is spoken here.
+// version and names one that is spoken here, be it the same.
 func (e *exchange) discover(ctx context.Context, c *call) (*handshake, *failure) {
 	a, f := e.do(ctx, c)
-	if f != nil && f.rpc != nil && f.rpc.code == mcp.CodeUnsupportedProtocolVersion {
+	for again := false; f != nil; again = true {
+		if f.rpc == nil || f.rpc.code != mcp.CodeUnsupportedProtocolVersion {
+			return nil, f
+		}
 		f.offered = f.rpc.versions
 		f.outcome = UnsupportedProtocol
-		for _, version := range mcp.ModernVersions {
-			if version != c.version && slices.Contains(f.offered, version) {
-				c.version = version
-				a, f = e.do(ctx, c)
-				break
-			}
+		at := slices.IndexFunc(mcp.ModernVersions, func(version string) bool { return slices.Contains(f.offered, version) })
+		if again || at < 0 {
+			return nil, f
 		}
-	}
-	if f != nil {
-		return nil, f
+		c.version = mcp.ModernVersions[at]
+		a, f = e.do(ctx, c)
 	}
 	supported, ok := member(a.result, "supportedVersions")
 	if !ok {

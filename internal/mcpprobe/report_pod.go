@@ -93,6 +93,7 @@ const (
 	maxReportEntries = 1024
 	maxReportWord    = 64
 	maxReportCount   = 1000000
+	maxReportText    = 200
 	maxReportPath    = 600 // secrets/NAME/KEY, 253 bytes each at most
 )
 
@@ -127,6 +128,10 @@ func decodeReport(data []byte) (*podreport.Report, error) {
 		if u.Reason != "" {
 			u.Reason = wordOr(u.Reason, "Unknown")
 		}
+		if u.Phase != "" {
+			u.Phase = wordOr(u.Phase, "Unknown")
+		}
+		u.Message, u.Hint = escape(u.Message, maxReportText), escape(u.Hint, maxReportText)
 		if !mcp.WellFormedVersion(u.Protocol) {
 			u.Protocol = ""
 		}
@@ -136,7 +141,7 @@ func decodeReport(data []byte) (*podreport.Report, error) {
 				c.Signal = wordOr(c.Signal, "Unknown")
 			}
 		}
-		for _, n := range []*int{&u.Tools, &u.Resources, &u.Prompts} {
+		for _, n := range []*int{&u.Tools, &u.Resources, &u.Prompts, &u.Clients} {
 			*n = min(max(*n, 0), maxReportCount)
 		}
 	}

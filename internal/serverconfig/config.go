@@ -28,7 +28,7 @@ const (
 )
 
 // Features are the values of Config.Requires that this build understands.
-var Features = []string{FeatureUpstreams, FeatureStdio, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureContract}
+var Features = []string{FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureContract}
 
 // Config is all that one shared server serves. Its canonical JSON (Encode) is
 // what the catalog digest is taken of; nothing in it may depend on time, map

@@ -140,6 +140,10 @@ var rules = map[string]examples{
 		good: []string{`[a, ""]`},
 		bad:  []string{`[""]`, `["", a]`},
 	},
+	"limits.maxProcesses and limits.idleSeconds are for sharing PerClient": {
+		good: []string{`{image: a, command: [b], sharing: PerClient, limits: {maxProcesses: 1, idleSeconds: 1}}`, `{image: a, command: [b], limits: {maxStderrBytes: 1024}}`},
+		bad:  []string{`{image: a, command: [b], limits: {maxProcesses: 1}}`, `{image: a, command: [b], sharing: Shared, limits: {idleSeconds: 1}}`},
+	},
 	"external is for type External, and needed there": {
 		good: []string{`{type: External, external: {url: "http://a"}}`},
 		bad: []string{`{type: External}`, `{external: {url: "http://a"}}`,

@@ -10,11 +10,9 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
-
-// keepAlive is how often a silent stream shows that it lives.
-const keepAlive = 15 * time.Second
 
 // listen holds a stream open and tells of changes. It has no call timeout and
 // counts among the streams, not among the calls.
@@ -26,14 +24,12 @@ func (e *Engine) listen(ctx context.Context, r *Request) Reply {
 	done, ok := e.limits.stream()
 	if !ok {
 		e.metrics.Refused(string(call.StreamLimit))
-		return r.fail(TooManyRequests, &wire.Error{
-			Code: mcp.CodeTooManyRequests, Message: "too many open streams on this replica", Data: wire.Data(string(call.StreamLimit)),
-		})
+		return r.fail(TooManyRequests, tooManyStreams())
 	}
 	defer done()
 	subscription, ok := e.registry.Subscribe()
 	if !ok {
-		return r.fail(Unavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "the server is shutting down", Data: wire.Data("Draining")})
+		return r.fail(Unavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "the server is shutting down", Data: wire.Data(reasonDraining)})
 	}
 	defer e.registry.Unsubscribe(subscription)
 	if r.Open == nil {
@@ -63,7 +59,7 @@ func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscript
 		defer timer.Stop()
 		expired = timer.C
 	}
-	ticker := time.NewTicker(keepAlive)
+	ticker := time.NewTicker(session.KeepAlive)
 	defer ticker.Stop()
 	for {
 		var err error

@@ -14,7 +14,8 @@ type Changes struct {
 // Lists reports whether any list changed.
 func (c Changes) Lists() bool { return c.Tools || c.Resources || c.Prompts }
 
-func (c Changes) join(o Changes) Changes {
+// Join gives both.
+func (c Changes) Join(o Changes) Changes {
 	return Changes{c.Tools || o.Tools, c.Resources || o.Resources, c.Prompts || o.Prompts, c.Content || o.Content}
 }
 
@@ -86,7 +87,7 @@ func (r *Registry) notify(c Changes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for s := range r.subscribers {
-		s.pending = s.pending.join(c)
+		s.pending = s.pending.Join(c)
 		select {
 		case s.Changed <- struct{}{}:
 		default: // One more pass is due already.

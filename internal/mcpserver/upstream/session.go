@@ -44,17 +44,29 @@ var _ session = (*client.Session)(nil)
 
 // open opens a session with what the upstream is.
 func (s *source) open(ctx context.Context) (session, error) {
-	options := client.Options{
-		URL: s.config.URL, Protocol: s.config.Protocol, Version: s.m.options.Version, MaxBytes: s.m.maxBytes.Load(),
+	if s.config.OpenAPI != nil {
+		return openDocument(ctx, s)
 	}
-	if s.config.Stdio != nil {
-		s.process(&options)
-	} else if err := s.dial(&options); err != nil {
-		return nil, &client.Error{Reason: client.CredentialMissing, Cause: err}
+	options, err := s.dialling()
+	if err != nil {
+		return nil, err
 	}
 	opened, err := client.Connect(ctx, options)
 	if err != nil {
 		return nil, err // Not a nil *client.Session in an interface.
 	}
 	return opened, nil
+}
+
+// dialling are the options of a session with what the upstream is.
+func (s *source) dialling() (client.Options, error) {
+	options := client.Options{
+		URL: s.config.URL, Protocol: s.config.Protocol, Version: s.m.options.Version, MaxBytes: s.m.maxBytes.Load(),
+	}
+	if s.config.Stdio != nil {
+		s.process(&options)
+	} else if err := s.dial(&options); err != nil {
+		return options, &client.Error{Reason: client.CredentialMissing, Cause: err}
+	}
+	return options, nil
 }

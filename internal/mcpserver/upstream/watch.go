@@ -139,7 +139,7 @@ func (s *source) listen(ctx context.Context, l *lease, live chan<- bool) {
 
 // equal compares what lists say and for how long.
 func (l *Listing) equal(o *Listing) bool {
-	return l.Can == o.Can && l.Private == o.Private && sameTTL(l.Lists, o.Lists) &&
+	return l.Can == o.Can && slices.Equal(l.Left, o.Left) && l.Private == o.Private && sameTTL(l.Lists, o.Lists) &&
 		sameEntries(l.Tools, o.Tools) && sameEntries(l.Resources, o.Resources) && sameEntries(l.Templates, o.Templates) && sameEntries(l.Prompts, o.Prompts)
 }
 
