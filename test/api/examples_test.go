@@ -15,6 +15,10 @@ const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 
 // patterns has examples for every pattern, by its text.
 var patterns = map[string]examples{
+	// Base64 of the standard, not of URLs. What Go could not decode must not be stored: one object would fail the list of all.
+	"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$": {
+		good: []string{`aa+/`, `aaaaaa==`, `aaa=`}, bad: []string{`aaaaa`, `aa-_`, `aaaa=`, `a a=`, `=aaa`},
+	},
 	`^[-._a-zA-Z0-9]+$`: {
 		good: []string{`tls.crt`, `TOKEN_1`, `"-"`},
 		bad:  []string{`a/b`, `"a b"`, `ä`},
@@ -409,7 +413,7 @@ var rules = map[string]examples{
 		bad:  []string{`{serverRefs: [{name: a}], text: a}`, `{serverRefs: [{name: a}], uri: "a:b", uriTemplate: "a:b/{c}", text: a}`},
 	},
 	"set exactly one of text, blob, configMapKeyRef, secretKeyRef, expression and http: it says where the content comes from": {
-		good: []string{`{serverRefs: [{name: a}], uri: "a:b", text: ""}`, `{serverRefs: [{name: a}], uri: "a:b", blob: aaaa}`,
+		good: []string{`{serverRefs: [{name: a}], uri: "a:b", text: ""}`, `{serverRefs: [{name: a}], uri: "a:b", blob: aa+/}`,
 			`{serverRefs: [{name: a}], uri: "a:b", configMapKeyRef: {name: a, key: b}}`, `{serverRefs: [{name: a}], uri: "a:b", secretKeyRef: {name: a, key: b}}`,
 			`{serverRefs: [{name: a}], uri: "a:b", expression: {text: "''"}}`, `{serverRefs: [{name: a}], uri: "a:b", http: {url: "http://a"}}`},
 		bad: []string{`{serverRefs: [{name: a}], uri: "a:b"}`, `{serverRefs: [{name: a}], uri: "a:b", text: a, blob: aaaa}`,
@@ -445,7 +449,7 @@ var rules = map[string]examples{
 			`{serverRefs: [{name: a}], serverSelector: {matchLabels: {a: b}}, messages: [{role: User, content: {type: Text, text: a}}]}`},
 	},
 	"set exactly one of text, blob and expression; an EmbeddedResource without them is the resource that the server itself has at uri": {
-		good: []string{`{type: Text, text: a}`, `{type: Text, expression: "'a'"}`, `{type: EmbeddedResource, uri: "a:b"}`, `{type: EmbeddedResource, uri: "a:b", blob: aaaa}`},
+		good: []string{`{type: Text, text: a}`, `{type: Text, expression: "'a'"}`, `{type: EmbeddedResource, uri: "a:b"}`, `{type: EmbeddedResource, uri: "a:b", blob: a+/=}`},
 		bad: []string{`{type: Text}`, `{type: Text, text: a, expression: "'a'"}`, `{type: Image, mimeType: image/png}`, `{type: ResourceLink, uri: "a:b"}`,
 			`{type: EmbeddedResource, uri: "a:b", text: a, blob: aaaa}`},
 	},
@@ -454,7 +458,7 @@ var rules = map[string]examples{
 		bad:  []string{`{type: Image, mimeType: image/png, text: a}`, `{type: Audio, mimeType: audio/wav, text: a}`},
 	},
 	"blob is for Image, Audio and EmbeddedResource": {
-		good: []string{`{type: Image, mimeType: image/png, blob: aaaa}`, `{type: Audio, mimeType: audio/wav, blob: aaaa}`, `{type: EmbeddedResource, uri: "a:b", blob: aaaa}`},
+		good: []string{`{type: Image, mimeType: image/png, blob: aaaa}`, `{type: Audio, mimeType: audio/wav, blob: aaaa}`, `{type: EmbeddedResource, uri: "a:b", blob: a+/=}`},
 		bad:  []string{`{type: Text, blob: aaaa}`, `{type: ResourceLink, uri: "a:b", blob: aaaa}`},
 	},
 	"EmbeddedResource and ResourceLink need exactly one of uri and uriExpression, which no other type has": {
