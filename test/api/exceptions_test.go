@@ -23,6 +23,7 @@ var borders = map[string]string{
 	"spec.http.url minLength":            `http://a`,
 	"spec.upstreams[].url minLength":     `http://a`,
 	"spec.limits minProperties":          `{streams: 1}`,
+	"spec.sessions minProperties":        `{max: 1}`,
 	"spec.publicURL minLength":           `http://a`,
 	"spec.auth.jwt.issuer minLength":     `http://a`,
 	"spec.auth.jwt.jwksURI minLength":    `http://a`,

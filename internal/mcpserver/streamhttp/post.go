@@ -82,6 +82,9 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 		writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
 		return
 	}
+	if request.Era == engine.Legacy && m.Method != mcp.MethodInitialize && t.elsewhere(w, r, b.in.Bytes()) {
+		return
+	}
 	x, status, err := bind(w, r, h, request)
 	if err != nil {
 		writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
@@ -185,6 +188,9 @@ func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Ha
 	messages, invalid := wire.DecodeBatch(b.in.Bytes())
 	if invalid != nil {
 		refuse(w, http.StatusBadRequest, invalid)
+		return
+	}
+	if t.elsewhere(w, r, b.in.Bytes()) {
 		return
 	}
 	s, status, err := find(r, h, caller)
