@@ -29,6 +29,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
 	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/streamhttp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
@@ -113,7 +114,8 @@ func New(options Options) *Server {
 	s.gate = httpgate.New(s.metrics)
 	s.loader.changed = make(chan struct{}, 1)
 	s.upstreams = upstream.New(upstream.Options{
-		Client: s.factory.Client, Credentials: s.credentials, Changed: s.loader.wake,
+		Client: s.factory.Client, Operation: s.factory.Operation, Credentials: s.credentials, Changed: s.loader.wake,
+		Updated: s.registry.ContentChanged,
 		Version: options.Version, Log: s.log, Timing: options.Upstreams,
 	})
 	s.factory.Upstreams = s.upstreams
@@ -121,6 +123,8 @@ func New(options Options) *Server {
 	s.peers = peers.New(options.Peers, s.log)
 	s.engine = engine.New(s.registry, s.metrics, s.log, options.Middleware...)
 	s.metrics.Sessions(s.engine.Sessions().Len)
+	s.engine.Sessions().OnEnd(func(ended *session.Session) { s.upstreams.SessionEnded(ended.ID) })
+	s.engine.Sessions().OnRoots(func(told *session.Session) { s.upstreams.RootsChanged(told.ID) })
 	s.watcher = catalogfile.New(options.CatalogDir, s.log, s.load, func(state podreport.CatalogState) { s.metrics.Reload(string(state)) })
 	s.transports = append([]transport.Transport{streamhttp.New(s.metrics, s.peers, s.log)}, options.Transports...)
 	return s

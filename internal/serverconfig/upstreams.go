@@ -14,6 +14,10 @@ const FeatureUpstreams = "upstreams"
 // FeatureStdio is required by a catalog with a child process.
 const FeatureStdio = "stdio"
 
+// FeatureOpenAPI is required by a catalog with an upstream that is an OpenAPI
+// document.
+const FeatureOpenAPI = "openapi"
+
 // FeaturePerClient is required by a catalog with a child per client: a server
 // that does not know it would let clients share one.
 const FeaturePerClient = "stdio-per-client"
@@ -41,7 +45,10 @@ type Upstream struct {
 	// connection is shared by all callers.
 	Connection
 	// Stdio, if set, is a child process in place of the connection.
-	Stdio    *Stdio   `json:"stdio,omitempty"`
+	Stdio *Stdio `json:"stdio,omitempty"`
+	// OpenAPI, if set, is an API in place of an MCP server. The connection is
+	// to the API then; its URL may be empty.
+	OpenAPI  *OpenAPI `json:"openAPI,omitempty"`
 	Protocol Protocol `json:"protocol,omitempty"`
 	// Include and Exclude are globs of the upstream's own names of tools,
 	// resources, templates and prompts.
@@ -51,6 +58,14 @@ type Upstream struct {
 	Prefix string `json:"prefix,omitempty"`
 	// Metadata of each of its entries; it never reaches the wire.
 	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// OpenAPI is an API by its OpenAPI document, from one of two places.
+type OpenAPI struct {
+	// DocumentURL is fetched again from time to time.
+	DocumentURL string `json:"documentURL,omitempty"`
+	// DocumentFile is a path below the credentials folder, read live.
+	DocumentFile string `json:"documentFile,omitempty"`
 }
 
 // Stdio is a child process that speaks over stdin and stdout.

@@ -48,6 +48,8 @@ type httpHandler struct {
 	retries                   int
 	result                    *result
 	tls                       *serverconfig.TLS
+	// operation maps the arguments in place of all of the above, if it is set.
+	operation *operation
 }
 
 func (f *Factory) newHTTP(tool *serverconfig.Tool, input *schema.Schema) (*httpHandler, error) {

@@ -44,10 +44,14 @@ var _ session = (*client.Session)(nil)
 
 // open opens a session with what the upstream is.
 func (s *source) open(ctx context.Context) (session, error) {
+	if s.config.OpenAPI != nil {
+		return openDocument(ctx, s)
+	}
 	options, err := s.dialling()
 	if err != nil {
 		return nil, err
 	}
+	options.Updated = func(uri string) { s.m.updated(s.config.Name, uri) }
 	opened, err := client.Connect(ctx, options)
 	if err != nil {
 		return nil, err // Not a nil *client.Session in an interface.
