@@ -137,6 +137,7 @@ func (c *Catalog) AddUpstreams(server *mcpv1.MCPServer, upstreams []Upstream) {
 			c.Config.Require(serverconfig.FeaturePerClient)
 		}
 	}
+	c.addContract(server)
 	c.Config.Policy = toolsPolicy(server.Spec.Tools)
 	for _, list := range c.reserved {
 		slices.Sort(list)

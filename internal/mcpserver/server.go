@@ -108,6 +108,7 @@ func New(options Options) *Server {
 	s.loader.changed = make(chan struct{}, 1)
 	s.upstreams = upstream.New(upstream.Options{
 		Client: s.factory.Client, Operation: s.factory.Operation, Credentials: s.credentials, Changed: s.loader.wake,
+		Updated: s.registry.ContentChanged,
 		Version: options.Version, Log: s.log, Timing: options.Upstreams,
 	})
 	s.factory.Upstreams = s.upstreams

@@ -72,6 +72,9 @@ type Options struct {
 	// Changed is called when what Compose or Report gives may have changed.
 	// It must not block.
 	Changed func()
+	// Updated is called when a resource that is followed may have changed. It
+	// must not block.
+	Updated func()
 	Version string
 	Log     *slog.Logger
 	// Timing; DefaultTiming when zero.
@@ -99,6 +102,7 @@ type Manager struct {
 	settled bool
 	order   []string
 	sources map[string]*source
+	follows map[string]*follows
 }
 
 // New gives a manager without upstreams.
@@ -111,7 +115,7 @@ func New(options Options) *Manager {
 	}
 	m := &Manager{
 		options: options, timing: options.Timing, log: options.Log, metrics: newMetrics(), now: time.Now,
-		sources: map[string]*source{},
+		sources: map[string]*source{}, follows: map[string]*follows{},
 	}
 	m.timing.Idle, m.timing.Park = cmp.Or(m.timing.Idle, defaultIdle), cmp.Or(m.timing.Park, defaultPark)
 	m.parking = newParking(m.timing.Park, m.metrics.parked)
