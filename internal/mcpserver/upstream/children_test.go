@@ -46,7 +46,7 @@ func beChild(modern bool) error {
 	_, _ = fmt.Fprintln(starts, os.Getpid())
 	_ = starts.Close()
 	server := sdk.NewServer(&sdk.Implementation{Name: "child", Version: "1"}, &sdk.ServerOptions{
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Logging: &sdk.LoggingCapabilities{}}, //nolint:staticcheck // Servers have it.
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Logging: &sdk.LoggingCapabilities{}},
 	})
 	tool := func(name string, f func(ctx context.Context, r *sdk.CallToolRequest) (string, sdk.InputRequestMap, error)) {
 		server.AddTool(&sdk.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -72,7 +72,7 @@ func beChild(modern bool) error {
 		return askName(ctx, r.Session, modern, args.Who, r.Params.InputResponses)
 	})
 	tool("roots", func(ctx context.Context, r *sdk.CallToolRequest) (string, sdk.InputRequestMap, error) {
-		roots, err := r.Session.ListRoots(ctx, nil) //nolint:staticcheck // Servers do it.
+		roots, err := r.Session.ListRoots(ctx, nil)
 		if err != nil {
 			return "", nil, err
 		}

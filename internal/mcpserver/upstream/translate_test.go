@@ -138,7 +138,9 @@ func TestRoundsEnd(t *testing.T) {
 		reason   call.Reason
 		asked    int
 	}{
-		"never enough": {form, func(context.Context, string, json.RawMessage) (json.RawMessage, error) { return json.RawMessage("{}"), nil }, call.UpstreamError, 20},
+		"never enough": {form, func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage("{}"), nil
+		}, call.UpstreamError, 20},
 		"refused": {form, func(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {
 			if method == mcp.MethodElicit {
 				return nil, &call.RPCAnswer{Code: -1, Message: "no"}
