@@ -79,6 +79,8 @@ type MCPServerList struct {
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !(has(self.workload) || has(self.suspend) || has(self.startupTimeoutSeconds) || has(self.terminationGracePeriodSeconds))",message="workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !has(self.probe) || !(has(self.probe.gateReadiness) || has(self.probe.via))",message="probe.gateReadiness and probe.via need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.external.headers) || self.external.headers.all(h, !has(h.expression))",message="external.headers cannot use expression, which needs a call: use value, secretKeyRef or configMapKeyRef"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.contract) || !(has(self.contract.onDrift) && self.contract.onDrift == 'Hide')",message="contract.onDrift Hide needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server and can withhold nothing of it"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.contract) || !has(self.contract.tools) || self.contract.tools.all(t, !has(t.upstreamDigest))",message="contract.tools[].upstreamDigest needs type Tools or Stdio: only those have upstreams"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.upstreams)",message="upstreams needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server"
 type MCPServerSpec struct {
 	// type says what runs behind the server. The member of that name is set,
@@ -169,6 +171,11 @@ type MCPServerSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Extensions *JSON `json:"extensions,omitempty"`
+
+	// contract is what clients were promised: digests of tools and of the
+	// instructions. The condition ContractMet tells whether it is kept.
+	// +optional
+	Contract *Contract `json:"contract,omitempty"` //nolint:kubeapilinter // Its rule says in words that it cannot be empty.
 
 	// cacheSeconds is how long clients may keep lists. Defaults to 5.
 	// +optional

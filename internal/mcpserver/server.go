@@ -28,6 +28,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/httpgate"
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/streamhttp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
@@ -107,11 +108,14 @@ func New(options Options) *Server {
 	s.loader.changed = make(chan struct{}, 1)
 	s.upstreams = upstream.New(upstream.Options{
 		Client: s.factory.Client, Operation: s.factory.Operation, Credentials: s.credentials, Changed: s.loader.wake,
+		Updated: s.registry.ContentChanged,
 		Version: options.Version, Log: s.log, Timing: options.Upstreams,
 	})
 	s.factory.Upstreams = s.upstreams
 	s.metrics.Register(s.upstreams.Collectors()...)
 	s.engine = engine.New(s.registry, s.metrics, s.log, options.Middleware...)
+	s.engine.Sessions().OnEnd(func(ended *session.Session) { s.upstreams.SessionEnded(ended.ID) })
+	s.engine.Sessions().OnRoots(func(told *session.Session) { s.upstreams.RootsChanged(told.ID) })
 	s.watcher = catalogfile.New(options.CatalogDir, s.log, s.load, func(state podreport.CatalogState) { s.metrics.Reload(string(state)) })
 	s.transports = append([]transport.Transport{streamhttp.New(s.metrics, s.log)}, options.Transports...)
 	return s

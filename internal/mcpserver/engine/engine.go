@@ -136,6 +136,7 @@ func (r *Request) RawArguments() []byte {
 type Engine struct {
 	registry   *registry.Registry
 	sessions   *session.Registry
+	follows    follows
 	metrics    *metrics.Metrics
 	log        *slog.Logger
 	limits     *limits

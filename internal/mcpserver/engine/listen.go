@@ -48,7 +48,9 @@ func (e *Engine) listen(ctx context.Context, r *Request) Reply {
 func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscription *registry.Subscription, stream Stream) {
 	tag := append([]byte(`{"`+mcp.MetaSubscriptionID+`":`), r.Message.ID...)
 	// What is known now is what the client may read from here on.
-	watched := filter.watch(ctx, r.at(e.registry.Snapshot()))
+	follow := newFollowing()
+	defer follow.close()
+	watched := filter.watch(ctx, r.at(e.registry.Snapshot()), follow)
 	if stream.Send(filter.acknowledgement(tag, watched)) != nil {
 		return
 	}
@@ -73,7 +75,7 @@ func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscript
 			_ = stream.Send(e.listenResult(r, tag))
 			return
 		case <-subscription.Changed:
-			err = e.tell(ctx, r, stream, tag, filter, watched, subscription.Take())
+			err = e.tell(ctx, r, stream, tag, filter, watched, follow, subscription.Take())
 		case <-ticker.C:
 			err = stream.KeepAlive()
 		}
@@ -84,7 +86,7 @@ func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscript
 }
 
 // tell sends what the client wants to hear of changes.
-func (e *Engine) tell(ctx context.Context, r *Request, stream Stream, tag []byte, filter filter, watched []watch, changes registry.Changes) error {
+func (e *Engine) tell(ctx context.Context, r *Request, stream Stream, tag []byte, filter filter, watched []watch, follow *following, changes registry.Changes) error {
 	for _, n := range []struct {
 		due    bool
 		method string
@@ -104,6 +106,7 @@ func (e *Engine) tell(ctx context.Context, r *Request, stream Stream, tag []byte
 	}
 	now := r.at(e.registry.Snapshot())
 	for i := range watched {
+		follow.set(ctx, now, watched[i].uri)
 		if !watched[i].moved(ctx, now) {
 			continue
 		}

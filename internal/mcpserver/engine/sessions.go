@@ -43,7 +43,7 @@ func (e *Engine) TellSessions(ctx context.Context) {
 			changes, snapshot := subscription.Take(), e.registry.Snapshot()
 			for _, s := range e.sessions.All() {
 				r := &Request{Snapshot: snapshot, Caller: s.Caller()}
-				s.Tell(changes, func(uri string) string { return versionOf(ctx, r, uri) })
+				s.Tell(changes, e.versions(ctx, r, s))
 			}
 		}
 	}
@@ -144,17 +144,31 @@ func (e *Engine) subscribe(ctx context.Context, r *Request) Reply {
 	if !ok {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "uri must be a string"})
 	}
-	version := versionOf(ctx, r, uri)
-	if version == "" {
+	if versionOf(ctx, r, uri) == "" {
 		return e.unknownResource(r, uri)
 	}
-	if !r.Session.Watch(uri, version) {
+	follow := e.follows.of(r.Session, true)
+	follow.set(ctx, r, uri)
+	follow.wait(ctx)
+	if !r.Session.Watch(uri, versionOf(ctx, r, uri)) {
+		follow.drop(uri)
 		return r.fail(OK, &wire.Error{Code: mcp.CodeTooManyRequests, Message: "the session subscribes to too many resources", Data: wire.Data("SubscriptionLimit")})
 	}
 	// What changed since the snapshot was taken is told now.
 	now := r.at(e.registry.Snapshot())
-	r.Session.Tell(registry.Changes{Content: true}, func(uri string) string { return versionOf(ctx, now, uri) })
+	r.Session.Tell(registry.Changes{Content: true}, e.versions(ctx, now, r.Session))
 	return r.empty()
+}
+
+// versions tells versions of what a session subscribed to apart, and has those
+// upstreams tell of it that read it now.
+func (e *Engine) versions(ctx context.Context, r *Request, s *session.Session) func(uri string) string {
+	return func(uri string) string {
+		if follow := e.follows.of(s, false); follow != nil {
+			follow.set(ctx, r, uri)
+		}
+		return versionOf(ctx, r, uri)
+	}
 }
 
 // unsubscribe answers resources/unsubscribe. What is not subscribed to is so
@@ -165,6 +179,9 @@ func (e *Engine) unsubscribe(_ context.Context, r *Request) Reply {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "uri must be a string"})
 	}
 	r.Session.Unwatch(uri)
+	if follow := e.follows.of(r.Session, false); follow != nil {
+		follow.drop(uri)
+	}
 	return r.empty()
 }
 

@@ -3,6 +3,11 @@
 
 package registry
 
+import (
+	"reflect"
+	"slices"
+)
+
 // Changes says what is different since somebody looked last.
 type Changes struct {
 	// Tools, Resources (templates included) and Prompts: that list.
@@ -26,8 +31,12 @@ func changesOf(old, next *Snapshot) Changes {
 		Resources: old.resources.hash != next.resources.hash || old.templates.hash != next.templates.hash,
 		Prompts:   old.prompts.hash != next.prompts.hash,
 	}
-	c.Content = c.Resources || otherVersions(old.resources, next.resources) || otherVersions(old.templates, next.templates)
+	c.Content = c.Resources || otherReaders(old, next) || otherVersions(old.resources, next.resources) || otherVersions(old.templates, next.templates)
 	return c
+}
+
+func otherReaders(old, next *Snapshot) bool {
+	return !slices.EqualFunc(old.readers, next.readers, func(a, b *Resource) bool { return reflect.DeepEqual(a.config, b.config) })
 }
 
 func otherVersions(old, next *list[*Resource]) bool {

@@ -36,15 +36,16 @@ type exchange struct {
 	// keep copies what is the caller's memory, for a request that is used after
 	// the call's handler returned.
 	keep func()
-	// asks: the server may ask the caller before it answers.
-	asks bool
+	// alone: it is worth a session of its own to a legacy server that may ask
+	// the caller before it answers. A modern one may always.
+	alone bool
 }
 
 // Call implements session.
 func (b *bridged) Call(ctx context.Context, r *client.Call) ([]byte, error) {
 	own := *r
 	return b.pass(ctx, &exchange{
-		asks: true,
+		alone: true,
 		send: func(ctx context.Context, to session, aside client.Aside) ([]byte, error) {
 			own.Aside = aside
 			return to.Call(ctx, &own)
@@ -60,7 +61,7 @@ func (b *bridged) Request(ctx context.Context, r *client.Request) ([]byte, error
 		return b.session.Request(ctx, r)
 	}
 	return b.pass(ctx, &exchange{
-		asks: r.Method == mcp.MethodPromptsGet,
+		alone: r.Method == mcp.MethodPromptsGet,
 		send: func(ctx context.Context, to session, aside client.Aside) ([]byte, error) {
 			own.Aside = aside
 			return to.Request(ctx, &own)
@@ -77,9 +78,6 @@ func (b *bridged) pass(ctx context.Context, x *exchange) ([]byte, error) {
 		return x.send(ctx, b.session, client.Aside{Progress: c.Progress})
 	}
 	w := wishesOf(c, s.config.Stdio)
-	if !x.asks {
-		w = wishes{level: w.level}
-	}
 	modern := mcp.IsModern(shared.Version())
 	if !modern && call.IsParked(c.State) {
 		return nil, expired() // It would have been found.
@@ -89,7 +87,7 @@ func (b *bridged) pass(ctx context.Context, x *exchange) ([]byte, error) {
 		return s.passToChild(ctx, c, x, w, modern)
 	case modern:
 		return s.passModern(ctx, c, x, w, shared)
-	case s.config.Stdio == nil && (w.asked || w.level == levelDebug && shared.Abilities().Logging):
+	case s.config.Stdio == nil && x.alone && (w.asked || w.level == levelDebug && shared.Abilities().Logging):
 		return s.passAlone(ctx, c, x, w)
 	}
 	if w.level != "" && s.config.Stdio == nil && shared.Abilities().Logging {
@@ -122,7 +120,7 @@ func (s *source) passModern(ctx context.Context, c *call.Call, x *exchange, w wi
 		Capabilities: w.capabilities, LogLevel: w.level, Responses: c.Responses, State: c.State,
 		Progress: c.Progress, Notify: notifier(c, w),
 	}
-	if x.asks && c.Client != nil && !c.Client.Modern() {
+	if c.Client != nil && !c.Client.Modern() {
 		return s.rounds(ctx, c, x, aside, to)
 	}
 	raw, err := x.send(ctx, to, aside)
@@ -133,7 +131,7 @@ func (s *source) passModern(ctx context.Context, c *call.Call, x *exchange, w wi
 	switch {
 	case asked == nil:
 		return raw, nil
-	case !x.asks || c.Client == nil:
+	case c.Client == nil:
 		return nil, s.cannotAsk()
 	}
 	result := &call.Result{Input: &call.Input{Requests: asked.Get("inputRequests"), State: asked.Get("requestState")}}

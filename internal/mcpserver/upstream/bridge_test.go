@@ -117,7 +117,7 @@ const declaresAll = `{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{
 func asking(t *testing.T, modern bool) (*sdk.Server, serverconfig.Upstream) {
 	t.Helper()
 	server := sdk.NewServer(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ServerOptions{
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Logging: &sdk.LoggingCapabilities{}},
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Logging: &sdk.LoggingCapabilities{}}, //nolint:staticcheck // Servers have it.
 	})
 	server.AddTool(&sdk.Tool{Name: "ask", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		var args struct{ Who string }
@@ -168,8 +168,9 @@ func tell(ctx context.Context, s *sdk.ServerSession, token any, who string) {
 	if token != nil {
 		_ = s.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: 1, Message: who})
 	}
-	_ = s.Log(ctx, &sdk.LoggingMessageParams{Level: "debug", Data: "debug " + who})
-	_ = s.Log(ctx, &sdk.LoggingMessageParams{Level: "warning", Data: "warning " + who})
+	for _, level := range []sdk.LoggingLevel{"debug", "warning"} {
+		_ = s.Log(ctx, &sdk.LoggingMessageParams{Level: level, Data: string(level) + " " + who}) //nolint:staticcheck // Servers do it.
+	}
 }
 
 func askName(ctx context.Context, s *sdk.ServerSession, modern bool, who string, answers sdk.InputResponseMap) (string, sdk.InputRequestMap, error) {
@@ -220,7 +221,7 @@ func ask(m *Manager) call.Handler {
 }
 
 // answered goes on with a modern call that asks, as its client would.
-func answered(t *testing.T, ctx context.Context, h call.Handler, c *call.Call, result *call.Result) (*call.Result, error) {
+func answered(ctx context.Context, t *testing.T, h call.Handler, c *call.Call, result *call.Result) (*call.Result, error) {
 	t.Helper()
 	if result.Input == nil {
 		t.Fatalf("it does not ask: %s", result.Content)
@@ -267,7 +268,7 @@ func TestQuestionsCrossEras(t *testing.T) {
 					}
 					result, err := h.Call(t.Context(), c)
 					if err == nil && client {
-						result, err = answered(t, t.Context(), h, c, result)
+						result, err = answered(t.Context(), t, h, c, result)
 					}
 					if err != nil || !strings.Contains(string(result.Content), "hello Mx Kim") {
 						t.Errorf("%s: %+v, %v", kind, result, err)
@@ -358,7 +359,7 @@ func oneHearsItsOwn(t *testing.T, h call.Handler, name string, modern, leaves bo
 		if !strings.Contains(string(result.Input.Requests), name+"?") {
 			t.Errorf("%s is asked %s", name, result.Input.Requests)
 		}
-		result, err = answered(t, ctx, h, c, result)
+		result, err = answered(ctx, t, h, c, result)
 	}
 	notes := who.end()
 	if !leaves && (err != nil || !strings.Contains(string(result.Content), "hello Mx "+name+`"`)) {

@@ -152,6 +152,21 @@ func (e *exclusive) setLevel(ctx context.Context, level string) {
 	}
 }
 
+// rootsChanged tells the server that the client's roots are others. One that is
+// not spoken to yet will ask for them when it wants them.
+func (e *exclusive) rootsChanged() {
+	select {
+	case <-e.opened:
+	default:
+		return
+	}
+	if e.err == nil {
+		ctx, cancel := context.WithTimeout(e.pool.s.m.life, e.pool.s.m.timing.Handshake)
+		defer cancel()
+		_ = e.session.RootsChanged(ctx) // It asks for them again when it likes.
+	}
+}
+
 // connect opens the session of e, in the era that the shared one found.
 func (e *exclusive) connect(ctx context.Context, modern bool) error {
 	s := e.pool.s

@@ -72,6 +72,9 @@ type Options struct {
 	// Changed is called when what Compose or Report gives may have changed.
 	// It must not block.
 	Changed func()
+	// Updated is called when a resource that is followed may have changed. It
+	// must not block.
+	Updated func()
 	Version string
 	Log     *slog.Logger
 	// Timing; DefaultTiming when zero.
@@ -99,6 +102,7 @@ type Manager struct {
 	settled bool
 	order   []string
 	sources map[string]*source
+	follows map[string]*follows
 }
 
 // New gives a manager without upstreams.
@@ -111,7 +115,7 @@ func New(options Options) *Manager {
 	}
 	m := &Manager{
 		options: options, timing: options.Timing, log: options.Log, metrics: newMetrics(), now: time.Now,
-		sources: map[string]*source{},
+		sources: map[string]*source{}, follows: map[string]*follows{},
 	}
 	m.timing.Idle, m.timing.Park = cmp.Or(m.timing.Idle, defaultIdle), cmp.Or(m.timing.Park, defaultPark)
 	m.parking = newParking(m.timing.Park, m.metrics.parked)
@@ -213,7 +217,10 @@ func (m *Manager) Report(served map[string]registry.Counts) []podreport.Upstream
 		s.mu.Lock()
 		u := podreport.Upstream{
 			Name: s.config.Name, State: s.state, Reason: string(s.reason), Protocol: s.protocol,
-			Tools: n.Tools, Resources: n.Resources, Prompts: n.Prompts, Child: s.childState(),
+			Tools: n.Tools, Resources: n.Resources, Prompts: n.Prompts, Child: s.childState(), Clients: s.pool.size(),
+		}
+		if s.state == podreport.UpstreamUnavailable && s.failure != nil {
+			u.Phase, u.Message, u.Hint = string(s.failure.Phase), s.failure.Message(), s.failure.Hint()
 		}
 		s.documentState(&u)
 		out = append(out, u)
@@ -356,6 +363,21 @@ func (m *Manager) Close() {
 	m.cancel()
 	m.mu.Unlock()
 	m.work.Wait()
+}
+
+// SessionEnded ends what is held for a client's session.
+func (m *Manager) SessionEnded(id string) {
+	for _, s := range m.all() {
+		s.pool.forget(sessionKey(id))
+	}
+}
+
+// RootsChanged tells what a client's session has to itself that its roots
+// changed.
+func (m *Manager) RootsChanged(id string) {
+	for _, s := range m.all() {
+		s.pool.rootsChanged(sessionKey(id))
+	}
 }
 
 // spawn runs f as part of what Close awaits; false when that is over.

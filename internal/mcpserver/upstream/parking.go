@@ -66,7 +66,7 @@ func (p *parking) remove(id string) bool {
 
 // callOf tells one call of an upstream from another.
 func callOf(c *call.Call, upstream string) string {
-	return upstream + "/" + c.Kind.String() + "/" + c.Tool
+	return upstream + "/" + c.Kind.String() + "/" + c.Tool + "/" + c.URI
 }
 
 // take gives the call that a retry belongs to; nil when there is none, or it is

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/espalier-dev/espalier/internal/mcp"
 )
 
 // maxExclusive is how many sessions over HTTP an upstream has for single
@@ -230,6 +232,28 @@ func (p *pool) close() {
 	p.flush()
 	for _, e := range all {
 		e.giveUp()
+	}
+}
+
+// forget ends what is of a client that is gone.
+func (p *pool) forget(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range slices.Clone(p.all) {
+		if e.key == key {
+			p.drop(e)
+		}
+	}
+}
+
+// rootsChanged tells what is of a client that its roots are others.
+func (p *pool) rootsChanged(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.all {
+		if e.key == key && allows(e.capabilities, mcp.MethodListRoots) {
+			p.s.m.spawn(e.rootsChanged)
+		}
 	}
 }
 

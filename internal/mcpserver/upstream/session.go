@@ -51,6 +51,7 @@ func (s *source) open(ctx context.Context) (session, error) {
 	if err != nil {
 		return nil, err
 	}
+	options.Updated = func(uri string) { s.m.updated(s.config.Name, uri) }
 	opened, err := client.Connect(ctx, options)
 	if err != nil {
 		return nil, err // Not a nil *client.Session in an interface.

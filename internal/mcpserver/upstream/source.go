@@ -33,16 +33,19 @@ type source struct {
 	mu      sync.Mutex
 	session *lease
 	// fresh is closed when session changes.
-	fresh    chan struct{}
-	listing  *Listing
-	state    podreport.UpstreamState
-	reason   client.Reason
+	fresh   chan struct{}
+	listing *Listing
+	state   podreport.UpstreamState
+	reason  client.Reason
+	// failure that made it unavailable.
+	failure  *client.Error
 	protocol string
 	// answered once; known: it answered, or is known to fail by itself.
 	answered, known bool
 	expiry          *time.Timer
 	// of a child: how the last one ended, and that it ended of discover.
 	child      *process.State
+	stderrCut  bool
 	legacyOnly bool
 }
 
@@ -205,6 +208,7 @@ func (s *source) lost(err error) {
 		s.expiry = time.AfterFunc(s.m.timing.Keep, s.withdraw)
 	}
 	s.state, s.reason, s.protocol = podreport.UpstreamUnavailable, reason, ""
+	s.failure = client.ErrorOf(err)
 	s.mu.Unlock()
 	s.m.metrics.up(s.config.Name, false)
 	if news {

@@ -59,10 +59,10 @@ func wishesOf(c *call.Call, child *serverconfig.Stdio) wishes {
 		if !wire.IsObject(value) || child != nil && !slices.Contains(child.Forward, ask.name) {
 			continue
 		}
-		if ask.name == serverconfig.AskRoots {
-			value = []byte("{}") // A change of them is told to nobody.
-		} else {
+		if ask.name != serverconfig.AskRoots {
 			w.asked = true
+		} else if c.Client.Session() == "" {
+			value = []byte("{}") // A change of them could be told by nobody.
 		}
 		w.capabilities = addMember(w.capabilities, ask.capability, value)
 	}
@@ -146,10 +146,12 @@ func wants(least string, params json.RawMessage) bool {
 // who they are. verified is false for those who may be anybody.
 func owner(c *call.Call) (key string, verified bool) {
 	if c.Client != nil && c.Client.Session() != "" {
-		return "session/" + c.Client.Session(), true
+		return sessionKey(c.Client.Session()), true
 	}
 	return principalOf(c)
 }
+
+func sessionKey(id string) string { return "session/" + id }
 
 // principalOf tells who calls; verified is false for the anonymous.
 func principalOf(c *call.Call) (key string, verified bool) {

@@ -116,6 +116,15 @@ type RPCError struct {
 
 func (e *RPCError) Error() string { return fmt.Sprintf("JSON-RPC error %d", e.Code) }
 
+// ErrorOf gives the *Error that err is, or one with its reason.
+func ErrorOf(err error) *Error {
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return &Error{Reason: ReasonOf(err), Cause: err}
+}
+
 // ReasonOf gives the word for err.
 func ReasonOf(err error) Reason {
 	var known *Error
