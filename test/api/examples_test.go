@@ -164,6 +164,13 @@ var rules = map[string]examples{
 			`{type: External, external: {url: "http://a"}, serverInfo: {name: a}}`,
 		},
 	},
+	"sessions needs type Tools or Stdio: a Container or an External server has its sessions to itself": {
+		good: []string{`{sessions: {max: 1}}`, `{type: Stdio, stdio: {image: a, command: [b]}, sessions: {idleSeconds: 60}}`},
+		bad: []string{
+			`{type: Container, container: {image: a}, sessions: {max: 1}}`,
+			`{type: External, external: {url: "http://a"}, sessions: {max: 1}}`,
+		},
+	},
 	"transports is for types Tools and Stdio: a Container has container.path, an External server has external.url": {
 		good: []string{`{transports: [{type: StreamableHTTP}]}`, `{type: Stdio, stdio: {image: a, command: [b]}, transports: [{type: StreamableHTTP}]}`},
 		bad: []string{`{type: Container, container: {image: a}, transports: [{type: StreamableHTTP}]}`,
@@ -250,13 +257,30 @@ var rules = map[string]examples{
 		good: []string{`{name: a, digest: "v1:sha256:` + zeros + `"}`, `{name: a, fields: {title: "sha256:` + zeros + `"}}`, `{name: a, upstreamDigest: "v1:sha256:` + zeros + `"}`},
 		bad:  []string{`{name: a}`},
 	},
-	"set exactly one of serverRef and url": {
-		good: []string{`{name: a, url: "http://a"}`, `{name: a, serverRef: {name: b}}`},
-		bad:  []string{`{name: a}`, `{name: a, url: "http://a", serverRef: {name: b}}`},
+	"set exactly one of serverRef, url and openAPI": {
+		good: []string{`{name: a, url: "http://a"}`, `{name: a, serverRef: {name: b}}`, `{name: a, openAPI: {document: {url: "http://a"}}}`},
+		bad:  []string{`{name: a}`, `{name: a, url: "http://a", serverRef: {name: b}}`, `{name: a, url: "http://a", openAPI: {document: {url: "http://a"}}}`},
 	},
-	"headers and tls need url: a serverRef inherits those of the MCPServer it names": {
+	"headers and tls need url: a serverRef inherits those of the MCPServer it names, and openAPI has its own": {
 		good: []string{`{name: a, url: "http://a", headers: [{name: A, value: b}], tls: {serverName: a}}`},
-		bad:  []string{`{name: a, serverRef: {name: b}, headers: [{name: A, value: b}]}`, `{name: a, serverRef: {name: b}, tls: {serverName: a}}`},
+		bad: []string{`{name: a, serverRef: {name: b}, headers: [{name: A, value: b}]}`, `{name: a, serverRef: {name: b}, tls: {serverName: a}}`,
+			`{name: a, openAPI: {document: {url: "http://a"}}, headers: [{name: A, value: b}]}`},
+	},
+	"an API speaks no protocol of MCP: leave out protocol": {
+		good: []string{`{name: a, url: "http://a", protocol: Modern}`},
+		bad:  []string{`{name: a, openAPI: {document: {url: "http://a"}}, protocol: Modern}`},
+	},
+	"set exactly one of url and configMapKeyRef": {
+		good: []string{`{url: "http://a"}`, `{configMapKeyRef: {name: a, key: b}}`},
+		bad:  []string{`{url: "http://a", configMapKeyRef: {name: a, key: b}}`},
+	},
+	"headers of an API cannot use expression, since its document is shared by all callers: use value, secretKeyRef or configMapKeyRef": {
+		good: []string{`{document: {url: "http://a"}, headers: [{name: A, value: b}]}`},
+		bad:  []string{`{document: {url: "http://a"}, headers: [{name: A, expression: "'b'"}]}`},
+	},
+	"the URL of an API has no placeholders: the paths of the document follow it": {
+		good: []string{`"http://a/v1"`},
+		bad:  []string{`"http://a/{v}"`},
 	},
 	"headers of an upstream cannot use expression, since its connection is shared by all callers: use value, secretKeyRef or configMapKeyRef": {
 		good: []string{`{name: a, url: "http://a", headers: [{name: A, value: b}]}`},
