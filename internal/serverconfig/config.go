@@ -26,7 +26,7 @@ const (
 )
 
 // Features are the values of Config.Requires that this build understands.
-var Features = []string{FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules}
+var Features = []string{FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureUpstreamsWhen, FeatureUpstreamHandler, FeatureRetrieve}
 
 // Config is all that one shared server serves. Its canonical JSON (Encode) is
 // what the catalog digest is taken of; nothing in it may depend on time, map
@@ -64,6 +64,8 @@ type Config struct {
 	// them. Policy is set when there are upstreams.
 	Upstreams []Upstream   `json:"upstreams,omitempty"`
 	Policy    *ToolsPolicy `json:"policy,omitempty"`
+	// Retrieve: the server serves the tool RetrieveTool as well.
+	Retrieve bool `json:"retrieve,omitempty"`
 	// CacheScope of lists. The server sets it from what upstreams say.
 	CacheScope CacheScope `json:"cacheScope,omitempty"`
 	// Readers are the upstreams that are asked, in this order, for resources
@@ -135,6 +137,8 @@ type Tool struct {
 	HTTP       *HTTP         `json:"http,omitempty"`
 	Expression *Result       `json:"expression,omitempty"`
 	Upstream   *UpstreamTool `json:"upstream,omitempty"`
+	// When is that of its upstream. The server sets it.
+	When string `json:"-"`
 }
 
 // HTTP calls an HTTP endpoint.
