@@ -58,12 +58,16 @@ const (
 	// ConditionUpstreamsReady: the upstreams answer.
 	//
 	// True: UpstreamsReady, NotApplicable. False: UpstreamsUnavailable,
-	// ChildExited, ServerNotFound, UpstreamCycle, UpstreamAuthRequired; the
-	// message names the upstreams. Unknown: Pending, ScaledToZero, Suspended.
+	// ChildExited, InvalidDocument, ServerNotFound, UpstreamCycle,
+	// UpstreamAuthRequired; the message names the upstreams. Unknown: Pending,
+	// ScaledToZero, Suspended.
 	ConditionUpstreamsReady = "UpstreamsReady"
 
-	// ConditionContractMet: the tools are those of the contract. True:
-	// NotApplicable.
+	// ConditionContractMet: the tools and instructions that the replicas give
+	// are those of the contract.
+	//
+	// True: ContractMet, NotApplicable. False: Drifted. Unknown: Pending,
+	// ScaledToZero, Suspended.
 	ConditionContractMet = "ContractMet"
 
 	// ConditionServed, of an MCPTool, MCPResource or MCPPrompt: clients of the
@@ -105,6 +109,14 @@ const (
 	ReasonInvalidLimits = "InvalidLimits"
 	// ReasonInvalidExtensions: an extension has no proper name or is no object; it is not declared.
 	ReasonInvalidExtensions = "InvalidExtensions"
+	// ReasonInvalidContract: a pinned digest is not that of its fields.
+	ReasonInvalidContract = "InvalidContract"
+	// ReasonContractMet: all is as it was promised.
+	ReasonContractMet = "ContractMet"
+	// ReasonDrifted: something is not as it was promised; the message names
+	// tools, parts and digests. Of a registration: it is not what a contract
+	// with onDrift Hide promises.
+	ReasonDrifted = "Drifted"
 	// ReasonInvalidPodTemplate: workload.podTemplate cannot be merged; the message has the path.
 	ReasonInvalidPodTemplate = "InvalidPodTemplate"
 	// ReasonPodSecurityViolation: the pods break the Pod Security level of --pod-security.
@@ -204,6 +216,9 @@ const (
 	ReasonUpstreamsReady = "UpstreamsReady"
 	// ReasonUpstreamsUnavailable: upstreams do not answer; as a reason of Ready: with them all entries are gone.
 	ReasonUpstreamsUnavailable = "UpstreamsUnavailable"
+	// ReasonInvalidDocument: an OpenAPI document cannot be read; the tools of the
+	// one before stay.
+	ReasonInvalidDocument = "InvalidDocument"
 	// ReasonUpstreamCycle: following serverRef leads back to the server.
 	ReasonUpstreamCycle = "UpstreamCycle"
 	// ReasonUpstreamAuthRequired: the upstream wants a credential that nobody gave.

@@ -75,10 +75,13 @@ type MCPServerList struct {
 // +kubebuilder:validation:XValidation:rule="(self.type == 'External') == has(self.external)",message="external is for type External, and needed there"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.tools) || has(self.limits) || has(self.cacheSeconds) || has(self.cors) || has(self.publicURL) || has(self.serverInfo))",message="tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools or Stdio: Espalier does not stand in front of a Container or an External server"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.auth) || has(self.access) || has(self.accessDefault) || has(self.extensions))",message="auth, access, accessDefault and extensions need type Tools or Stdio: a Container or an External server decides by itself who may call it"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.sessions)",message="sessions needs type Tools or Stdio: a Container or an External server has its sessions to itself"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.transports)",message="transports is for types Tools and Stdio: a Container has container.path, an External server has external.url"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !(has(self.workload) || has(self.suspend) || has(self.startupTimeoutSeconds) || has(self.terminationGracePeriodSeconds))",message="workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !has(self.probe) || !(has(self.probe.gateReadiness) || has(self.probe.via))",message="probe.gateReadiness and probe.via need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.external.headers) || self.external.headers.all(h, !has(h.expression))",message="external.headers cannot use expression, which needs a call: use value, secretKeyRef or configMapKeyRef"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.contract) || !(has(self.contract.onDrift) && self.contract.onDrift == 'Hide')",message="contract.onDrift Hide needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server and can withhold nothing of it"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.contract) || !has(self.contract.tools) || self.contract.tools.all(t, !has(t.upstreamDigest))",message="contract.tools[].upstreamDigest needs type Tools or Stdio: only those have upstreams"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.upstreams)",message="upstreams needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server"
 type MCPServerSpec struct {
 	// type says what runs behind the server. The member of that name is set,
@@ -143,6 +146,12 @@ type MCPServerSpec struct {
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
+	// sessions of clients that speak a revision of the protocol before
+	// 2026-07-28. A session is held by one replica; any replica passes its
+	// requests on to that one.
+	// +optional
+	Sessions *Sessions `json:"sessions,omitempty"`
+
 	// auth says who may call. Absent is everybody.
 	// +optional
 	Auth *Auth `json:"auth,omitempty"` //nolint:kubeapilinter // Its rule says in words that it cannot be empty.
@@ -169,6 +178,11 @@ type MCPServerSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Extensions *JSON `json:"extensions,omitempty"`
+
+	// contract is what clients were promised: digests of tools and of the
+	// instructions. The condition ContractMet tells whether it is kept.
+	// +optional
+	Contract *Contract `json:"contract,omitempty"` //nolint:kubeapilinter // Its rule says in words that it cannot be empty.
 
 	// cacheSeconds is how long clients may keep lists. Defaults to 5.
 	// +optional
@@ -396,6 +410,27 @@ type ToolsPolicy struct {
 	// list and read the resources that they may see. Defaults to false.
 	// +optional
 	Retrieve *bool `json:"retrieve,omitempty"`
+}
+
+// Sessions bounds the sessions of clients.
+//
+// +kubebuilder:validation:MinProperties=1
+type Sessions struct {
+	// max is how many sessions one replica holds. At the limit the session
+	// that was idle longest makes room for a new one if it was so for a
+	// minute; else the client is told to come back (HTTP 429). Defaults to
+	// 1000.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	Max *int32 `json:"max,omitempty"`
+
+	// idleSeconds after which a session ends that has no open stream and no
+	// running request. Its client starts over. Defaults to 1800.
+	// +optional
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=604800
+	IdleSeconds *int32 `json:"idleSeconds,omitempty"`
 }
 
 // Limits of what callers may use of one replica. Nothing is counted over

@@ -19,10 +19,11 @@ const (
 )
 
 // Upstream is another MCP server whose tools, resources and prompts are served
-// here.
+// here, or an HTTP API whose operations are.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.serverRef)",message="set exactly one of serverRef and url"
-// +kubebuilder:validation:XValidation:rule="has(self.url) || !(has(self.headers) || has(self.tls))",message="headers and tls need url: a serverRef inherits those of the MCPServer it names"
+// +kubebuilder:validation:XValidation:rule="[has(self.url), has(self.serverRef), has(self.openAPI)].filter(x, x).size() == 1",message="set exactly one of serverRef, url and openAPI"
+// +kubebuilder:validation:XValidation:rule="has(self.url) || !(has(self.headers) || has(self.tls))",message="headers and tls need url: a serverRef inherits those of the MCPServer it names, and openAPI has its own"
+// +kubebuilder:validation:XValidation:rule="!(has(self.openAPI) && has(self.protocol))",message="an API speaks no protocol of MCP: leave out protocol"
 // +kubebuilder:validation:XValidation:rule="!has(self.headers) || self.headers.all(h, !has(h.expression))",message="headers of an upstream cannot use expression, since its connection is shared by all callers: use value, secretKeyRef or configMapKeyRef"
 type Upstream struct {
 	// name of the upstream, unique in its server.
@@ -36,6 +37,10 @@ type Upstream struct {
 	// headers and tls are used too, never those of its probe.
 	// +optional
 	ServerRef *UpstreamServerRef `json:"serverRef,omitempty"`
+
+	// openAPI describes an HTTP API whose operations become tools.
+	// +optional
+	OpenAPI *UpstreamOpenAPI `json:"openAPI,omitempty"`
 
 	// url of the MCP endpoint of a server elsewhere: streamable HTTP, or the
 	// older HTTP with SSE.
@@ -211,4 +216,15 @@ type ObservedUpstream struct {
 	// prompts of it that are served. Absent is unknown.
 	// +optional
 	Prompts *int32 `json:"prompts,omitempty"`
+
+	// skipped operations of its OpenAPI document are not served; some of them
+	// are named in skippedOperations.
+	// +optional
+	Skipped *int32 `json:"skipped,omitempty"`
+
+	// skippedOperations are the first of those that are not served, and why.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	SkippedOperations []SkippedOperation `json:"skippedOperations,omitempty"`
 }

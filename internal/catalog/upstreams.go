@@ -42,12 +42,15 @@ func ResolveUpstreams(server *mcpv1.MCPServer, lookup func(name string) *mcpv1.M
 		u := &server.Spec.Upstreams[i]
 		resolved := Upstream{Name: u.Name, Verdict: Verdict{Accepted: true}}
 		connection := &mcpv1.Connection{URL: u.URL, Headers: u.Headers, TLS: u.TLS}
-		if u.ServerRef != nil {
+		switch {
+		case u.ServerRef != nil:
 			connection, resolved.Verdict = dereference(server, u.ServerRef.Name, lookup, address)
+		case u.OpenAPI != nil:
+			connection = &mcpv1.Connection{URL: u.OpenAPI.URL, Headers: u.OpenAPI.Headers, TLS: u.OpenAPI.TLS}
 		}
 		if resolved.Verdict.Accepted {
 			resolved.Config = upstreamConfig(u, connection)
-			resolved.Refs = SortRefs(ConnectionRefs(connection))
+			resolved.Refs = SortRefs(append(ConnectionRefs(connection), documentRefs(u.OpenAPI)...))
 		}
 		out = append(out, resolved)
 	}
@@ -112,10 +115,26 @@ func WantsCredential(server *mcpv1.MCPServer) bool {
 }
 
 func upstreamConfig(u *mcpv1.Upstream, c *mcpv1.Connection) *serverconfig.Upstream {
-	return &serverconfig.Upstream{
+	out := &serverconfig.Upstream{
 		Name: u.Name, Connection: connection(c), Protocol: serverconfig.Protocol(u.Protocol),
 		When: u.When, Include: u.Include, Exclude: u.Exclude, Prefix: u.Prefix, Metadata: u.Metadata,
 	}
+	if u.OpenAPI != nil {
+		out.OpenAPI = &serverconfig.OpenAPI{DocumentURL: u.OpenAPI.Document.URL}
+		for _, r := range documentRefs(u.OpenAPI) {
+			out.OpenAPI.DocumentFile = r.Path()
+		}
+	}
+	return out
+}
+
+// documentRefs is the reference of a document in a ConfigMap, if it is there.
+func documentRefs(o *mcpv1.UpstreamOpenAPI) []Ref {
+	if o == nil || o.Document.ConfigMapKeyRef == nil {
+		return nil
+	}
+	r, _ := keyRef(nil, o.Document.ConfigMapKeyRef)
+	return []Ref{r}
 }
 
 // UpstreamOf says why the upstream that answers calls of a tool cannot be used;
@@ -168,6 +187,10 @@ func (c *Catalog) AddUpstreams(server *mcpv1.MCPServer, upstreams []Upstream) {
 			c.Config.Require(serverconfig.FeaturePerClient)
 		}
 	}
+	if slices.ContainsFunc(c.Config.Upstreams, func(u serverconfig.Upstream) bool { return u.OpenAPI != nil }) {
+		c.Config.Require(serverconfig.FeatureOpenAPI)
+	}
+	c.addContract(server)
 	c.Config.Policy = toolsPolicy(server.Spec.Tools)
 	for _, list := range c.reserved {
 		slices.Sort(list)

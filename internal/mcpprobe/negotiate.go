@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/contract"
 	"github.com/espalier-dev/espalier/internal/mcp"
 )
 
@@ -22,7 +23,9 @@ type handshake struct {
 	capabilities  []string
 	listChanged   bool
 	catalogDigest string
-	ttl           *time.Duration
+	// instructions is the digest of the instructions; empty without.
+	instructions string
+	ttl          *time.Duration
 }
 
 // attempt is a handshake in one era.
@@ -300,6 +303,9 @@ func (h *handshake) fill(result []byte, secrets []string) {
 	h.server = ServerInfo{Name: escape(struck(name, secrets), maxServerInfo), Version: escape(struck(version, secrets), maxServerInfo)}
 	if digest, _ := stringMember(meta, mcp.MetaCatalogDigest); wellFormedDigest(digest) {
 		h.catalogDigest = digest
+	}
+	if instructions, ok := stringMember(result, "instructions"); ok {
+		h.instructions = contract.OfText(instructions)
 	}
 	h.ttl = ttlOf(result)
 	capabilities, _ := member(result, "capabilities")

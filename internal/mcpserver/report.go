@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/admin"
 	"github.com/espalier-dev/espalier/internal/mcpserver/auth"
 	"github.com/espalier-dev/espalier/internal/mcpserver/handlers"
+	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -56,6 +57,7 @@ func (s *Server) Report() podreport.Report {
 	report.CatalogDigest = snapshot.Digest
 	report.NotServed = slices.Clone(snapshot.NotServed)
 	report.Flagged = slices.Clone(snapshot.Flagged)
+	report.Drift = slices.Clone(snapshot.Drift)
 	report.Upstreams = s.upstreams.Report(snapshot.Sources)
 	for _, path := range files(snapshot.Config) {
 		report.Credentials = append(report.Credentials, s.credentials.Status(path))
@@ -75,6 +77,9 @@ func keysStatus(secret string, a *auth.Authenticator) podreport.Credential {
 	}
 	return c
 }
+
+// Sessions implements admin.Source.
+func (s *Server) Sessions() []session.Info { return s.engine.Sessions().List() }
 
 // Trust implements admin.Source: who the served catalog trusts, and who the
 // newest one does, served or not.
@@ -102,6 +107,8 @@ func (s *Server) Ready() (bool, string) {
 		return false, "Draining"
 	case s.registry.Snapshot() == nil:
 		return false, "NoCatalog"
+	case !s.peers.Settled():
+		return false, "PeersPending"
 	case !s.upstreams.Settled():
 		return false, "UpstreamsPending"
 	}

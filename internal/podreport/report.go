@@ -41,6 +41,8 @@ type Report struct {
 	Flagged []NotServed `json:"flagged,omitempty"`
 	// Upstreams in the order of the catalog.
 	Upstreams []Upstream `json:"upstreams,omitempty"`
+	// Drift are pinned tools that are not what was promised.
+	Drift []Drift `json:"drift,omitempty"`
 	// Truncated is set when lists above were cut to fit MaxBytes.
 	Truncated bool `json:"truncated,omitempty"`
 }
@@ -85,6 +87,8 @@ type NotServed struct {
 const (
 	// ReasonOverMax: tools.max leaves it out.
 	ReasonOverMax = "OverMax"
+	// ReasonDrifted: it is not what spec.contract promises.
+	ReasonDrifted = "Drifted"
 	// ReasonConflict: another entry has its name or URI.
 	ReasonConflict = "Conflict"
 	// ReasonInvalidURI: the URI cannot be served.

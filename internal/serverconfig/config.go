@@ -23,10 +23,12 @@ const (
 	FeatureAccess = "access"
 	// FeatureLimitRules: Limits.Budget and Limits.Rules.
 	FeatureLimitRules = "limits.rules"
+	// FeatureContract: Config.Contract with Hide.
+	FeatureContract = "contract"
 )
 
 // Features are the values of Config.Requires that this build understands.
-var Features = []string{FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureUpstreamsWhen, FeatureUpstreamHandler, FeatureRetrieve}
+var Features = []string{FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureContract, FeatureUpstreamsWhen, FeatureUpstreamHandler, FeatureRetrieve}
 
 // Config is all that one shared server serves. Its canonical JSON (Encode) is
 // what the catalog digest is taken of; nothing in it may depend on time, map
@@ -44,6 +46,8 @@ type Config struct {
 	// CacheSeconds is the ttl of lists and discover.
 	CacheSeconds int32  `json:"cacheSeconds"`
 	Limits       Limits `json:"limits"`
+	// Sessions of legacy clients; the server's defaults when nil.
+	Sessions *Sessions `json:"sessions,omitempty"`
 	// Probe is whom the server lets read its report.
 	Probe ProbeTrust `json:"probe"`
 	// Auth says who may call; nil is everybody. Requires FeatureAuth.
@@ -66,6 +70,9 @@ type Config struct {
 	Policy    *ToolsPolicy `json:"policy,omitempty"`
 	// Retrieve: the server serves the tool RetrieveTool as well.
 	Retrieve bool `json:"retrieve,omitempty"`
+	// Contract that tools of upstreams are held to; nil is none. With Hide it
+	// requires FeatureContract. Declared tools were held to it before.
+	Contract *Contract `json:"contract,omitempty"`
 	// CacheScope of lists. The server sets it from what upstreams say.
 	CacheScope CacheScope `json:"cacheScope,omitempty"`
 	// Readers are the upstreams that are asked, in this order, for resources
@@ -110,6 +117,14 @@ type Limits struct {
 	// FeatureLimitRules.
 	Budget *Budget     `json:"budget,omitempty"`
 	Rules  []LimitRule `json:"rules,omitempty"`
+}
+
+// Sessions bound the sessions of legacy clients; 0 is the server's default.
+type Sessions struct {
+	// Max sessions of one replica.
+	Max int32 `json:"max,omitempty"`
+	// IdleSeconds after which a session ends in which nothing is open.
+	IdleSeconds int32 `json:"idleSeconds,omitempty"`
 }
 
 // ProbeTrust is what the server needs to recognise the operator's probe.

@@ -23,11 +23,16 @@ var borders = map[string]string{
 	"spec.external.url minLength":        `http://a`,
 	"spec.http.url minLength":            `http://a`,
 	"spec.upstreams[].url minLength":     `http://a`,
-	"spec.limits minProperties":          `{streams: 1}`,
-	"spec.publicURL minLength":           `http://a`,
-	"spec.auth.jwt.issuer minLength":     `http://a`,
-	"spec.auth.jwt.jwksURI minLength":    `http://a`,
-	"spec.workload.volumes minItems":     `[{name: a, emptyDir: {}}]`,
+
+	"spec.upstreams[].openAPI.url minLength":          `http://a`,
+	"spec.upstreams[].openAPI.document.url minLength": `http://a`,
+
+	"spec.limits minProperties":       `{streams: 1}`,
+	"spec.publicURL minLength":        `http://a`,
+	"spec.auth.jwt.issuer minLength":  `http://a`,
+	"spec.auth.jwt.jwksURI minLength": `http://a`,
+	"spec.workload.volumes minItems":  `[{name: a, emptyDir: {}}]`,
+	"spec.sessions minProperties":     `{max: 1}`,
 }
 
 // unreachable are bounds that another constraint keeps from being reached.
@@ -46,6 +51,7 @@ var neverAccepted = []string{
 	"spec.external.headers[].expression",
 	"spec.probe.headers[].expression",
 	"spec.upstreams[].headers[].expression",
+	"spec.upstreams[].openAPI.headers[].expression",
 }
 
 func isNeverAccepted(path string) bool {

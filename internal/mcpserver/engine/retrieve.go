@@ -174,4 +174,3 @@ func appendBlob(dst []byte, p *part, raw json.RawMessage) []byte {
 	dst = wire.AppendField(dst, "mimeType", wire.AppendString(nil, p.MIMEType))
 	return append(dst, '}')
 }
-

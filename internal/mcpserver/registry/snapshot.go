@@ -27,6 +27,8 @@ type Snapshot struct {
 	Digest    string
 	Config    *serverconfig.Config
 	NotServed []podreport.NotServed
+	// Drift are pinned tools that are not what was promised.
+	Drift []podreport.Drift
 	// Flagged are tools that are served, and what is odd about them.
 	Flagged []podreport.NotServed
 	// Rejected says in words why entries are not served, for the log.

@@ -29,6 +29,8 @@ type Composed struct {
 	// NotServed are entries of upstreams that are not served, and why. What
 	// the owner left out by include, exclude or filter is not among them.
 	NotServed []podreport.NotServed
+	// Drift are pinned tools that are not what was promised.
+	Drift []podreport.Drift
 	// Flagged are those that are served and lack something of theirs.
 	Flagged []podreport.NotServed
 }
@@ -52,7 +54,7 @@ const (
 // declared, in the order that the design fixes: an upstream's include and
 // exclude, of its own names; prefix; of tools then overrides, which give final
 // names, and include, exclude and filter of the server; conflicts; of tools
-// max. It does not change config.
+// contract and max. It does not change config.
 func Compose(config *serverconfig.Config, listings map[string]Listing) Composed {
 	out := Composed{Config: config}
 	if len(config.Upstreams) == 0 {
@@ -72,7 +74,9 @@ func Compose(config *serverconfig.Config, listings map[string]Listing) Composed 
 		c.prompts = append(c.prompts, c.adaptPrompts(u, listing.Prompts)...)
 	}
 	joined := *config
-	c.tools = c.cut(resolve(c, kindTool, c.filter(c.tools), idsOf(config.Tools, builtIn(config, c.policy.Reserved), func(t *serverconfig.Tool) string { return t.Name })))
+	c.tools = resolve(c, kindTool, c.filter(c.tools), idsOf(config.Tools, builtIn(config, c.policy.Reserved), func(t *serverconfig.Tool) string { return t.Name }))
+	drift := c.hold(config, listings)
+	c.tools = c.cut(c.tools)
 	joined.Tools = join(c, guard(config), c.tools)
 	uri := func(r *serverconfig.Resource) string { return r.URI }
 	c.resources = resolve(c, kindResource, c.resources, idsOf(config.Resources, c.policy.ReservedResources, uri))
@@ -83,7 +87,7 @@ func Compose(config *serverconfig.Config, listings map[string]Listing) Composed 
 	joined.Prompts = join(c, config.Prompts, c.prompts)
 	joined.Readers = c.readers(config, listings)
 	joined.CacheSeconds, joined.CacheScope = caching(config, listings)
-	return Composed{Config: &joined, NotServed: c.notServed, Flagged: c.flagged}
+	return Composed{Config: &joined, NotServed: c.notServed, Flagged: c.flagged, Drift: drift}
 }
 
 // composer is one composition in the making.
