@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -89,7 +90,7 @@ paths:
 			s.Spec.Upstreams = []v1alpha1.Upstream{{Name: "echo", OpenAPI: &v1alpha1.UpstreamOpenAPI{
 				Document: v1alpha1.OpenAPIDocument{ConfigMapKeyRef: &v1alpha1.ConfigMapKeyRef{Name: "api", Key: "openapi.yaml"}}, URL: backend.URL,
 			}}}
-		}))
+		}, harness.Probed(5, 5, 3)))
 		server := ns.AwaitServer(ctx, "apis", harness.RolloutTimeout, harness.Ready, harness.Is(v1alpha1.ConditionUpstreamsReady, metav1.ConditionTrue))
 		Expect(server.Status.Upstreams[0].SkippedOperations).To(ConsistOf(v1alpha1.SkippedOperation{Name: "upload", Reason: "UnsupportedMediaType"}))
 		pods := harness.Identity(ns.Pods(ctx, "apis"))
@@ -102,8 +103,12 @@ paths:
 		Expect(answer.IsError).To(BeFalse(), answer.Text())
 		Expect(answer.Text()).To(ContainSubstring("still"))
 
-		ns.Update(ctx, "api", held, func() { held.Data["openapi.yaml"] = document })
+		By("a document that is one again")
+		ns.Update(ctx, "api", held, func() { held.Data["openapi.yaml"] = strings.Replace(document, "operationId: echo", "operationId: say", 1) })
 		ns.AwaitServer(ctx, "apis", harness.RotationTimeout, harness.Ready, harness.Is(v1alpha1.ConditionUpstreamsReady, metav1.ConditionTrue))
+		answer, err = ns.ServicePeer(ctx, "apis").Call(ctx, "say", map[string]any{"q": "again"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answer.Text()).To(ContainSubstring("again"))
 		Expect(harness.Identity(ns.Pods(ctx, "apis"))).To(Equal(pods), "no rollout")
 	}, SpecTimeout(4*time.Minute))
 })
