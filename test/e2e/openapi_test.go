@@ -104,7 +104,9 @@ paths:
 		Expect(answer.Text()).To(ContainSubstring("still"))
 
 		By("a document that is one again")
-		ns.Update(ctx, "api", held, func() { held.Data["openapi.yaml"] = strings.Replace(document, "operationId: echo", "operationId: say", 1) })
+		ns.Update(ctx, "api", held, func() {
+			held.Data["openapi.yaml"] = strings.Replace(document, "operationId: echo", "operationId: say", 1)
+		})
 		ns.AwaitServer(ctx, "apis", harness.RotationTimeout, harness.Ready, harness.Is(v1alpha1.ConditionUpstreamsReady, metav1.ConditionTrue))
 		answer, err = ns.ServicePeer(ctx, "apis").Call(ctx, "say", map[string]any{"q": "again"})
 		Expect(err).NotTo(HaveOccurred())
