@@ -97,7 +97,7 @@ var states = []state{
 	{server: "suspended", make: func(s *v1alpha1.MCPServer) { s.Spec.Suspend = harness.To(true) }, ready: readyIs(metav1.ConditionTrue, v1alpha1.ReasonSuspended), others: []string{"Healthy Unknown Suspended"}, kstatus: status.CurrentStatus},
 	{server: "wants-auth", make: runsFake("auth"), ready: readyIs(metav1.ConditionTrue, string(mcpprobe.AuthRequired)), others: []string{"Healthy Unknown AuthRequired"}, kstatus: status.CurrentStatus},
 	{server: "auth-rejected", make: both(runsFake("auth"), func(s *v1alpha1.MCPServer) {
-		s.Spec.Probe.Headers = []v1alpha1.Header{{Name: "X-Key", Value: harness.To("wrong")}}
+		s.Spec.Probe.Headers = []v1alpha1.Header{keyOf("wrong")}
 	}), ready: readyIs(metav1.ConditionFalse, string(mcpprobe.AuthRejected)), kstatus: status.InProgressStatus},
 	{server: "starting", make: runsFake("garbage"), ready: readyIs(metav1.ConditionFalse, string(mcpprobe.NotMCP)), others: []string{"Reconciling True Starting"}, kstatus: status.InProgressStatus},
 	{server: "env-missing", make: both(runsFake("ok"), func(s *v1alpha1.MCPServer) {
@@ -107,7 +107,7 @@ var states = []state{
 	}), ready: readyIs(metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound), others: []string{"Reconciling True SecretNotFound"}, kstatus: status.InProgressStatus},
 	{server: "rolling-out", make: runsFake("ok"), then: func(ctx context.Context, ns *harness.Namespace) {
 		ns.Kubectl(ctx, "patch", "mcpserver", "rolling-out", "--type=merge", "-p", `{"spec":{"container":{"image":"example.test/none:1"}}}`)
-	}, ready: readyIs(metav1.ConditionTrue, v1alpha1.ReasonProved), others: []string{"Reconciling True RollingOut"}, kstatus: status.InProgressStatus},
+	}, ready: readyIs(metav1.ConditionTrue, v1alpha1.ReasonProved), others: []string{"Reconciling True ImagePullFailed"}, kstatus: status.InProgressStatus},
 	{server: "tool-secret-missing", ready: readyIs(metav1.ConditionTrue, v1alpha1.ReasonProved), others: []string{"ResolvedRefs False SecretNotFound"}, kstatus: status.CurrentStatus},
 	{server: "failing", make: runsFake("ok"), then: func(ctx context.Context, ns *harness.Namespace) {
 		harness.SetMode(ctx, &ns.Pods(ctx, "failing")[0], "garbage")
@@ -133,7 +133,8 @@ var _ = Describe("The states of a server", func() {
 		behind, service := harness.Workload("behind", harness.FakeMCPImage, 8080)
 		foreign := &corev1.Service{ObjectMeta: harness.Meta("in-the-way-mcp")}
 		foreign.Spec.Ports = []corev1.ServicePort{{Port: 80}}
-		ns.Create(ctx, behind, service, foreign)
+		ns.Create(ctx, behind, service, foreign,
+			&corev1.Secret{ObjectMeta: harness.Meta("wrong"), StringData: map[string]string{"key": "expired"}})
 		ns.AwaitRollout(ctx, "behind", harness.ReadyTimeout)
 		for _, s := range states {
 			ns.Create(ctx, s.build(ns.Name)...)
@@ -260,7 +261,7 @@ var _ = Describe("What is wrong with a server", func() {
 			message := harness.Condition(seen, v1alpha1.ConditionReady).Message
 			lines = append(lines, fmt.Sprintf("%s\t%s\t%s", name, outcome, message))
 			Expect(ns.Kubectl(ctx, "describe", "mcpserver", name)).To(ContainSubstring(strings.Fields(message)[0]), "kubectl describe shows the message")
-			Expect(message).To(MatchRegexp(`(Read|Check|Give|Set|Use|Allow|Look|Ask|Raise|Name|Point|See|Is |Add|Fix|Mend)`), "%s says what to do", name)
+			Expect(message).To(MatchRegexp(`(?i)(Read|Check|Give|Set|Use|Allow|Look|Ask|Raise|Name|Point|See|Is |Add|Fix|Mend)`), "%s says what to do", name)
 			Expect(message).NotTo(ContainSubstring("garbage"), "a peer's words do not belong into status")
 		}
 		slices.Sort(lines)
