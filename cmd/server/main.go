@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver"
+	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
 	"github.com/espalier-dev/espalier/internal/version"
 )
 
@@ -37,6 +38,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	flags.StringVar(&options.APIKeysDir, "api-keys", "/etc/espalier/api-keys", "folder of the mounted Secrets of API keys")
 	flags.StringVar(&options.Listen, "listen", ":8080", "address that clients call")
 	flags.StringVar(&options.InternalListen, "internal-listen", ":8081", "address of report, health, readiness and metrics")
+	flags.StringVar(&options.Address, "pod-ip", os.Getenv("ESPALIER_POD_IP"), "this replica's address among its peers")
+	service := flags.String("peers", os.Getenv("ESPALIER_PEERS"), "name of the headless Service of this server's replicas")
 	flags.DurationVar(&options.DrainDelay, "drain-delay", 5*time.Second, "how long a stopping server still takes new requests")
 	flags.DurationVar(&options.ShutdownTimeout, "shutdown-timeout", 50*time.Second, "how long running calls may take after that")
 	var level slog.Level
@@ -59,6 +62,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err := choose(*transports, flags, &options, stdin, stdout); err != nil {
 		_, _ = fmt.Fprintln(stderr, err)
 		return 2
+	}
+	if _, port, err := net.SplitHostPort(options.InternalListen); err == nil && *service != "" {
+		options.Peers = peers.DNS(*service, port)
 	}
 	options.Log = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level}))
 	return serve(options)

@@ -251,3 +251,30 @@ func TestOnlyNamedTransports(t *testing.T) {
 		t.Errorf("with others: %s", got)
 	}
 }
+
+// TestSSEOverReplicas: a message may be posted to any replica; its answer
+// comes on the stream, wherever that is.
+func TestSSEOverReplicas(t *testing.T) {
+	f := startFleet(t, every(tool("ping", nil)))
+	p := connectSSE(t, f.replicas[0], false)
+	post := func(at *fixture, body string) answer {
+		r := knock(t, http.MethodPost, "http://"+at.server.Addr().String()+p.posts, "", "Content-Type", "application/json")
+		r.Body = io.NopCloser(strings.NewReader(body))
+		return at.do(r)
+	}
+	p.initialize("2024-11-05")
+	for i, at := range f.replicas {
+		if got := post(at, fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d","method":"tools/call","params":{"name":"ping"}}`, i)); got.status != http.StatusAccepted {
+			t.Errorf("posting to replica %d: %d, %s", i, got.status, got.body)
+		}
+		if m := next(t, p.unasked); m["id"] != fmt.Sprint(i) || textOf(m) != "ping" {
+			t.Errorf("the answer to what was posted to replica %d is %v", i, m)
+		}
+	}
+	p.close()
+	for _, at := range f.replicas {
+		at.until("a stream that is over", func() bool { return post(at, `{}`).status == http.StatusNotFound })
+	}
+	f.remove(0)
+	f.replicas[1].until("an owner that is gone", func() bool { return post(f.replicas[1], `{}`).status == http.StatusNotFound })
+}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/access"
@@ -155,7 +156,7 @@ type method struct {
 // New gives an engine over a registry. middleware wraps calls, inside of the
 // limits, in the order given.
 func New(reg *registry.Registry, m *metrics.Metrics, log *slog.Logger, middleware ...call.Middleware) *Engine {
-	e := &Engine{registry: reg, metrics: m, log: log, limits: newLimits(m, log), sessions: session.NewRegistry("")}
+	e := &Engine{registry: reg, metrics: m, log: log, limits: newLimits(m, log), sessions: session.NewRegistry()}
 	e.middleware = append([]call.Middleware{e.limits.calls}, middleware...)
 	e.methods = map[string]method{
 		mcp.MethodDiscover:            {modern: true, handle: (*Engine).discover},
@@ -176,6 +177,11 @@ func New(reg *registry.Registry, m *metrics.Metrics, log *slog.Logger, middlewar
 	}
 	reg.OnSwap(func(old, next *registry.Snapshot) {
 		e.limits.configure(next.Config.Limits)
+		if c := next.Config.Sessions; c != nil {
+			e.sessions.Configure(int(c.Max), time.Duration(c.IdleSeconds)*time.Second)
+		} else {
+			e.sessions.Configure(0, 0)
+		}
 		e.forget(old, next)
 	})
 	return e

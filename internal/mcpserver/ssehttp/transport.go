@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/duplex"
 	"github.com/espalier-dev/espalier/internal/mcpserver/httpgate"
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
+	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
 	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
@@ -38,7 +39,9 @@ const (
 type Transport struct {
 	*duplex.Host
 	metrics *metrics.Metrics
+	log     *slog.Logger
 	gate    *httpgate.Gate
+	peers   *peers.Peers
 
 	mu      sync.Mutex
 	streams map[*session.Session]*conn
@@ -47,8 +50,8 @@ type Transport struct {
 var _ transport.HTTP = (*Transport)(nil)
 
 // New gives a transport that is not started.
-func New(m *metrics.Metrics, log *slog.Logger) *Transport {
-	return &Transport{Host: duplex.New(m, log), metrics: m, gate: httpgate.New(m), streams: map[*session.Session]*conn{}}
+func New(m *metrics.Metrics, p *peers.Peers, log *slog.Logger) *Transport {
+	return &Transport{Host: duplex.New(m, log), metrics: m, log: log, gate: httpgate.New(m), peers: p, streams: map[*session.Session]*conn{}}
 }
 
 // Type implements transport.HTTP.
@@ -90,6 +93,10 @@ func (t *Transport) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func unavailable(message, reason string) *wire.Error {
 	return &wire.Error{Code: mcp.CodeUnavailable, Message: message, Data: wire.Data(reason)}
+}
+
+func unknownSession() *wire.Error {
+	return &wire.Error{Code: mcp.CodeInvalidRequest, Message: "unknown session: open a stream again"}
 }
 
 func notAllowed(w http.ResponseWriter) {
@@ -162,22 +169,26 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 		notAllowed(w) // As the specification has it: the client opens a stream then.
 		return
 	}
-	c := t.stream(r, h, caller)
-	if c == nil {
-		httpgate.Refuse(w, http.StatusNotFound, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "unknown session: open a stream again"})
-		return
-	}
 	var message bytes.Buffer
 	if status, err := httpgate.Body(w, r, &message, snapshot.Config.Limits.MaxMessageBytes); err != nil {
 		t.metrics.Refused("Body")
 		httpgate.Refuse(w, status, err)
 		return
 	}
+	if owner := session.Owner(r.URL.Query().Get(querySession)); t.peers.Elsewhere(r.Context(), owner) {
+		httpgate.PassOn(w, r, t.peers, owner, message.Bytes(), unknownSession(), t.log)
+		return
+	}
+	c := t.stream(r, h, caller)
+	if c == nil {
+		httpgate.Refuse(w, http.StatusNotFound, unknownSession())
+		return
+	}
 	select {
 	case c.posted <- message.Bytes():
 		w.WriteHeader(http.StatusAccepted)
 	case <-c.over:
-		httpgate.Refuse(w, http.StatusNotFound, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "unknown session: open a stream again"})
+		httpgate.Refuse(w, http.StatusNotFound, unknownSession())
 	case <-r.Context().Done():
 	}
 }
