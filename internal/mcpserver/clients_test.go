@@ -202,11 +202,11 @@ func connectStdio(t *testing.T, f *fixture, modern bool) *client {
 	p.close = func() { _ = f.stdin.Close() }
 	t.Cleanup(p.close)
 	go func() {
-		defer p.end()
 		<-f.server.Ended()
 		_ = f.stdoutEnd.Close() // As the end of the process does.
 	}()
 	go func() {
+		defer p.end()
 		for {
 			raw, err := conn.Read(context.Background(), 1<<20)
 			if err != nil {

@@ -255,6 +255,9 @@ func (s *Server) listen(ctx context.Context) (err error) {
 
 // join says where this replica is. Ids of sessions tell whose they are.
 func (s *Server) join() {
+	if s.adminListen == nil {
+		return // The others could not reach it.
+	}
 	if _, port, err := net.SplitHostPort(s.InternalAddr().String()); err == nil && s.options.Address != "" {
 		s.peers.At(net.JoinHostPort(s.options.Address, port))
 	}
