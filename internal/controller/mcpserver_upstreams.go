@@ -333,6 +333,9 @@ func upstreamsGone(s *serverScope, e *evaluation) bool {
 // when several upstreams may have brought it.
 func upstreamSource(s *serverScope, name string) string {
 	if policy := s.server.Spec.Tools; policy != nil {
+		if ptr.Deref(policy.Retrieve, false) && name == serverconfig.RetrieveTool {
+			return "server"
+		}
 		for _, o := range policy.Overrides {
 			if o.Rename == name {
 				name = o.Name

@@ -285,3 +285,29 @@ func TestOtherKindsBesideUpstreams(t *testing.T) {
 		t.Errorf("with a resource left Ready is %s", got)
 	}
 }
+
+// TestUpstreamOfATool: a declared tool that an upstream answers says so when
+// the server has no such upstream, or none that can be used.
+func TestUpstreamOfATool(t *testing.T) {
+	w := newWorld(t, `{}`)
+	w.tool("alpha", `upstream: {name: orders, tool: query}`)
+	w.serving(1)
+	for spec, want := range map[string]string{
+		`{}`:         "False UpstreamNotFound",
+		twoUpstreams: "True ResolvedRefs",
+		`upstreams: [{name: orders, serverRef: {name: gone}}]`:                               "False ServerNotFound",
+		`upstreams: [{name: vendor, url: "http://v.test"}]`:                                  "False UpstreamNotFound",
+		`upstreams: [{name: orders, url: "http://o.test", when: "principal.kind == 'JWT'"}]`: "True ResolvedRefs",
+	} {
+		w.spec(spec)
+		if got := condition(w.toolPass("alpha"), "ResolvedRefs"); got != want {
+			t.Errorf("%s: alpha is %s, want %s", spec, got, want)
+		}
+		if got := condition(w.toolPass("alpha"), "Accepted"); got != "True Accepted" {
+			t.Errorf("%s: alpha is %s", spec, got)
+		}
+		if got := condition(w.toolPass("beta"), "ResolvedRefs"); got != "True ResolvedRefs" {
+			t.Errorf("%s: beta is %s", spec, got)
+		}
+	}
+}

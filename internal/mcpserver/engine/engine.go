@@ -85,6 +85,7 @@ type Request struct {
 	arguments map[string]any
 	decoded   bool
 	view      *access.View
+	chosen    map[*registry.When]bool
 	back      back
 }
 

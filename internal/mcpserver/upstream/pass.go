@@ -52,7 +52,7 @@ func (m *Manager) attempt(ctx context.Context, c *call.Call, upstream string, do
 	}
 	s := m.source(upstream)
 	if s == nil {
-		return nil, unavailable(upstream, nil)
+		return nil, call.Fail(call.UpstreamUnavailable, "this server has no upstream %s that can be used", upstream)
 	}
 	for attempt := 0; ; attempt++ {
 		l, done, ok := s.use()
