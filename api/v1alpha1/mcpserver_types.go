@@ -405,6 +405,11 @@ type ToolsPolicy struct {
 	// upstreams.
 	// +optional
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
+
+	// retrieve adds the tool mcp_retrieve, by which clients that know only tools
+	// list and read the resources that they may see. Defaults to false.
+	// +optional
+	Retrieve *bool `json:"retrieve,omitempty"`
 }
 
 // Sessions bounds the sessions of clients.

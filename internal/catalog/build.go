@@ -56,6 +56,10 @@ func Build(server *mcpv1.MCPServer, registrations []*Compiled, trust serverconfi
 	}
 	set(&c.Config.CacheSeconds, server.Spec.CacheSeconds)
 	c.secure(server)
+	if p := server.Spec.Tools; p != nil && p.Retrieve != nil && *p.Retrieve {
+		c.Config.Retrieve = true
+		c.Config.Require(serverconfig.FeatureRetrieve)
+	}
 	candidates := c.admit(server, registrations)
 	c.resolveConflicts(server, candidates)
 	c.holdToContract(server)
@@ -77,6 +81,9 @@ func (c *Catalog) list(t *Compiled) {
 	switch t.List {
 	case Tools:
 		c.Config.Tools = append(c.Config.Tools, *t.Tool)
+		if t.Tool.Upstream != nil {
+			c.Config.Require(serverconfig.FeatureUpstreamHandler)
+		}
 	case Resources:
 		c.Config.Resources = append(c.Config.Resources, *t.Resource)
 	case Templates:

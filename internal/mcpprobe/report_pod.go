@@ -140,6 +140,9 @@ func decodeReport(data []byte) (*podreport.Report, error) {
 			if c.Signal != "" {
 				c.Signal = wordOr(c.Signal, "Unknown")
 			}
+			if c.Restarted != "" {
+				c.Restarted = wordOr(c.Restarted, "Unknown")
+			}
 		}
 		u.SkippedNames = u.SkippedNames[:min(len(u.SkippedNames), podreport.MaxSkippedNames)]
 		for j := range u.SkippedNames {

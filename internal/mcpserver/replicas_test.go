@@ -30,7 +30,6 @@ import (
 
 // fleet is a server of several replicas.
 type fleet struct {
-	t        *testing.T
 	replicas []*fixture
 	whole    chan struct{} // closed when all replicas have addresses
 
@@ -40,9 +39,9 @@ type fleet struct {
 }
 
 // startFleet runs three replicas that serve c and find each other.
-func startFleet(t *testing.T, c *serverconfig.Config, change ...func(*mcpserver.Options)) *fleet {
+func startFleet(t testing.TB, c *serverconfig.Config, change ...func(*mcpserver.Options)) *fleet {
 	t.Helper()
-	f := &fleet{t: t, whole: make(chan struct{})}
+	f := &fleet{whole: make(chan struct{})}
 	change = append(change, func(o *mcpserver.Options) { o.Address, o.Peers = "127.0.0.1", f.resolve })
 	for range 3 {
 		replica := start(t, nil, change...)

@@ -28,7 +28,7 @@ const (
 )
 
 // Features are the values of Config.Requires that this build understands.
-var Features = []string{FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureContract}
+var Features = []string{FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureContract, FeatureUpstreamsWhen, FeatureUpstreamHandler, FeatureRetrieve}
 
 // Config is all that one shared server serves. Its canonical JSON (Encode) is
 // what the catalog digest is taken of; nothing in it may depend on time, map
@@ -68,6 +68,8 @@ type Config struct {
 	// them. Policy is set when there are upstreams.
 	Upstreams []Upstream   `json:"upstreams,omitempty"`
 	Policy    *ToolsPolicy `json:"policy,omitempty"`
+	// Retrieve: the server serves the tool RetrieveTool as well.
+	Retrieve bool `json:"retrieve,omitempty"`
 	// Contract that tools of upstreams are held to; nil is none. With Hide it
 	// requires FeatureContract. Declared tools were held to it before.
 	Contract *Contract `json:"contract,omitempty"`
@@ -150,6 +152,8 @@ type Tool struct {
 	HTTP       *HTTP         `json:"http,omitempty"`
 	Expression *Result       `json:"expression,omitempty"`
 	Upstream   *UpstreamTool `json:"upstream,omitempty"`
+	// When is that of its upstream. The server sets it.
+	When string `json:"-"`
 }
 
 // HTTP calls an HTTP endpoint.

@@ -390,9 +390,12 @@ var rules = map[string]examples{
 		good: []string{`{serverRefs: [{name: a}]}`, `{serverSelector: {matchLabels: {a: b}}}`},
 		bad:  []string{`{}`, `{serverRefs: [{name: a}], serverSelector: {matchLabels: {a: b}}}`},
 	},
-	"set at most one of http and expression: a tool has one handler": {
-		good: []string{`{serverRefs: [{name: a}], http: {method: GET, url: "http://a"}}`, `{serverRefs: [{name: a}], expression: {text: "'a'"}}`, `{serverRefs: [{name: a}]}`},
-		bad:  []string{`{serverRefs: [{name: a}], http: {method: GET, url: "http://a"}, expression: {text: "'a'"}}`},
+	"set at most one of http, expression and upstream: a tool has one handler": {
+		good: []string{`{serverRefs: [{name: a}], http: {method: GET, url: "http://a"}}`, `{serverRefs: [{name: a}], expression: {text: "'a'"}}`, `{serverRefs: [{name: a}], upstream: {name: u, tool: t}}`, `{serverRefs: [{name: a}]}`},
+		bad: []string{
+			`{serverRefs: [{name: a}], http: {method: GET, url: "http://a"}, expression: {text: "'a'"}}`,
+			`{serverRefs: [{name: a}], upstream: {name: u, tool: t}, expression: {text: "'a'"}}`,
+		},
 	},
 	"expression answers without a backend: set one of structured, text and content": {
 		good: []string{`{serverRefs: [{name: a}], expression: {content: [{type: Text, expression: "'a'"}]}}`},
