@@ -69,7 +69,10 @@ func setAddress(s *serverScope, status *mcpv1.MCPServerStatus) {
 	if !resources.HasPods(s.server) || s.children[childKey{"Service", resources.Name(s.server)}] != nil {
 		status.URL = resources.URL(s.server)
 	}
-	status.Transports = resources.Transports(s.server)
+	if resources.Fronted(s.server) {
+		// Those of others are what was found to work, see setObserved.
+		status.Transports = resources.Transports(s.server)
+	}
 	status.Selector = ""
 	if resources.HasPods(s.server) {
 		status.Selector = mcpv1.LabelServer + "=" + s.server.Name
@@ -133,6 +136,9 @@ func setObserved(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 		status.Server = &mcpv1.ObservedServer{
 			Name: report.Server.Name, Version: report.Server.Version,
 			ProtocolVersion: report.ProtocolVersion, Capabilities: shownNames(report.Capabilities),
+		}
+		if !resources.Fronted(s.server) {
+			status.Transports = string(report.Transport)
 		}
 		status.ToolCount = count(report.Tools.Count())
 		status.ResourceCount = count(report.ResourceCount)

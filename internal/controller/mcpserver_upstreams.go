@@ -285,7 +285,7 @@ func (s *serverScope) upstreamsMessage(bad []string, observed []mcpv1.ObservedUp
 			return message + fmt.Sprintf(" %s: %s", u.Name, u.Verdict.Message)
 		}
 	}
-	if hint := documentHint(observed); hint != "" {
+	if hint := s.documentHint(observed); hint != "" {
 		return message + hint + fmt.Sprintf(" Read: kubectl logs -l %s=%s -n %s.", mcpv1.LabelServer, s.server.Name, s.server.Namespace)
 	}
 	return message + fmt.Sprintf(" What they bring is withdrawn after a minute and comes back by itself. Read: kubectl logs -l %s=%s -n %s.", mcpv1.LabelServer, s.server.Name, s.server.Namespace)

@@ -31,7 +31,7 @@ func (c *Client) readReport(ctx context.Context, t Target, r *Report) {
 }
 
 func (c *Client) report(ctx context.Context, t Target) (*podreport.Report, int, *failure) {
-	u, problem := checkURL(t.ReportURL)
+	u, problem := checkURL(t.ReportURL, TransportStreamableHTTP)
 	if problem != "" {
 		return nil, 0, &failure{outcome: InvalidTarget}
 	}

@@ -36,6 +36,9 @@ type Timing struct {
 	// Refresh of lists of which no change is told; Seldom of those of which
 	// it is.
 	Refresh, Seldom time.Duration
+	// Again is after how long lists are read again after a change that was
+	// told, and then each time after four times as long; never when zero.
+	Again time.Duration
 	// Backoff between attempts doubles up to MaxBackoff.
 	Backoff, MaxBackoff time.Duration
 	// Credential is how often mounted credentials are looked at.
@@ -57,7 +60,8 @@ const (
 func DefaultTiming() Timing {
 	return Timing{
 		Health: 30 * time.Second, Handshake: 10 * time.Second, Keep: 60 * time.Second, Settle: 30 * time.Second,
-		Refresh: 30 * time.Second, Seldom: 5 * time.Minute, Backoff: time.Second, MaxBackoff: 30 * time.Second, Credential: 2 * time.Second, Document: 5 * time.Minute,
+		Refresh: 30 * time.Second, Seldom: 5 * time.Minute, Again: 250 * time.Millisecond,
+		Backoff: time.Second, MaxBackoff: 30 * time.Second, Credential: 2 * time.Second, Document: 5 * time.Minute,
 	}
 }
 
@@ -79,8 +83,9 @@ type Options struct {
 	Log     *slog.Logger
 	// Timing; DefaultTiming when zero.
 	Timing Timing
-	// Self names this replica to others: see call.ParkedState.
-	Self string
+	// Self names this replica to others, see call.ParkedState; nil for one that
+	// has no name.
+	Self func() string
 }
 
 // Manager holds the upstreams of the served catalog.
@@ -118,6 +123,9 @@ func New(options Options) *Manager {
 		sources: map[string]*source{}, follows: map[string]*follows{},
 	}
 	m.timing.Idle, m.timing.Park = cmp.Or(m.timing.Idle, defaultIdle), cmp.Or(m.timing.Park, defaultPark)
+	if m.options.Self == nil {
+		m.options.Self = func() string { return "" }
+	}
 	m.parking = newParking(m.timing.Park, m.metrics.parked)
 	m.maxBytes.Store(defaultMaxBytes)
 	m.life, m.cancel = context.WithCancel(context.Background())
