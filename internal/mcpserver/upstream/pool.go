@@ -192,9 +192,7 @@ func (p *pool) keep(e *exclusive, modern bool) {
 		p.lose(e)
 	}
 	cancel()
-	closing, done := context.WithTimeout(context.Background(), closeTime)
-	defer done()
-	e.session.Close(closing)
+	e.close()
 	work.Wait()
 }
 
