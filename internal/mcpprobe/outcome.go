@@ -131,6 +131,8 @@ const (
 	StepReport      Step = "report"
 	StepDial        Step = "dial"
 	StepTLS         Step = "tls"
+	StepStream      Step = "the event stream"
+	StepUpgrade     Step = "the WebSocket upgrade"
 	StepDiscover    Step = "server/discover"
 	StepInitialize  Step = "initialize"
 	StepInitialized Step = "notifications/initialized"

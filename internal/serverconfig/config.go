@@ -23,12 +23,15 @@ const (
 	FeatureAccess = "access"
 	// FeatureLimitRules: Limits.Budget and Limits.Rules.
 	FeatureLimitRules = "limits.rules"
+	// FeatureTransports: transports beside streamable HTTP. A server that does
+	// not know them would not offer what status says.
+	FeatureTransports = "transports"
 	// FeatureContract: Config.Contract with Hide.
 	FeatureContract = "contract"
 )
 
 // Features are the values of Config.Requires that this build understands.
-var Features = []string{FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureContract, FeatureUpstreamsWhen, FeatureUpstreamHandler, FeatureRetrieve}
+var Features = []string{FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureContract, FeatureUpstreamsWhen, FeatureUpstreamHandler, FeatureRetrieve, FeatureTransports}
 
 // Config is all that one shared server serves. Its canonical JSON (Encode) is
 // what the catalog digest is taken of; nothing in it may depend on time, map
@@ -91,8 +94,15 @@ type ServerInfo struct {
 // TransportType names a transport as the API does.
 type TransportType string
 
-// TransportStreamableHTTP is streamable HTTP, both eras on one URL.
-const TransportStreamableHTTP TransportType = "StreamableHTTP"
+// Transports. Any but streamable HTTP requires FeatureTransports.
+const (
+	// TransportStreamableHTTP is streamable HTTP, both eras on one URL.
+	TransportStreamableHTTP TransportType = "StreamableHTTP"
+	// TransportSSE is HTTP with server-sent events, of the legacy era alone.
+	TransportSSE TransportType = "SSE"
+	// TransportWebSocket is one message per text frame, both eras.
+	TransportWebSocket TransportType = "WebSocket"
+)
 
 // Transport is one way in.
 type Transport struct {

@@ -176,6 +176,18 @@ var rules = map[string]examples{
 		bad: []string{`{type: Container, container: {image: a}, transports: [{type: StreamableHTTP}]}`,
 			`{type: External, external: {url: "http://a"}, transports: [{type: StreamableHTTP}]}`},
 	},
+	"two transports cannot share a path (the defaults are /mcp, /sse and /ws)": {
+		good: []string{
+			`{transports: [{type: StreamableHTTP}, {type: SSE}, {type: WebSocket}]}`,
+			`{transports: [{type: WebSocket, path: /mcp}, {type: SSE, path: /ws}]}`,
+		},
+		bad: []string{
+			`{transports: [{type: StreamableHTTP}, {type: SSE, path: /mcp}]}`,
+			`{transports: [{type: StreamableHTTP, path: /sse}, {type: SSE}]}`,
+			`{transports: [{type: StreamableHTTP}, {type: SSE, path: /a}, {type: WebSocket, path: /a}]}`,
+			`{transports: [{type: SSE, path: /ws}, {type: WebSocket}]}`,
+		},
+	},
 	"workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none": {
 		good: []string{`{type: Container, container: {image: a}, workload: {labels: {a: b}}, suspend: true, startupTimeoutSeconds: 1, terminationGracePeriodSeconds: 10}`},
 		bad: []string{
