@@ -95,7 +95,8 @@ type MCPServerSpec struct {
 	// +optional
 	Stdio *StdioSource `json:"stdio,omitempty"`
 
-	// container is an image that speaks MCP over streamable HTTP.
+	// container is an image that speaks MCP over streamable HTTP, or over HTTP
+	// with SSE.
 	// +optional
 	Container *ContainerSource `json:"container,omitempty"`
 
@@ -226,7 +227,8 @@ type MCPServerSpec struct {
 	Workload *Workload `json:"workload,omitempty"`
 }
 
-// ContainerSource is an image that speaks MCP over streamable HTTP.
+// ContainerSource is an image that speaks MCP over streamable HTTP, or over
+// HTTP with SSE.
 type ContainerSource struct {
 	// image to run.
 	// +required
