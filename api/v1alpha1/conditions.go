@@ -22,7 +22,7 @@ const (
 	// PodSecurityViolation, CatalogTooLarge. On an MCPTool, MCPResource or
 	// MCPPrompt also NoExecutor (True), InvalidInputSchema,
 	// InvalidOutputSchema, InvalidExpression, InvalidMeta, InvalidURL,
-	// InvalidURI, Conflict, ServerNotFound, NoServers, ServerNotFronted,
+	// InvalidURI, InvalidAuth, Conflict, ServerNotFound, NoServers, ServerNotFronted,
 	// Suspended, Filtered.
 	ConditionAccepted = "Accepted"
 
@@ -97,7 +97,9 @@ const (
 	ReasonAccepted = "Accepted"
 	// ReasonInvalidFilter: tools.filter does not compile.
 	ReasonInvalidFilter = "InvalidFilter"
-	// ReasonInvalidAuth: auth.jwt.jwks holds no usable public key.
+	// ReasonInvalidAuth: auth.jwt.jwks holds no usable public key; of an
+	// MCPTool or MCPResource, or of an upstream, it exchanges tokens of callers
+	// who have none.
 	ReasonInvalidAuth = "InvalidAuth"
 	// ReasonInvalidAccess: an expression of access does not compile; what its rule matches is hidden.
 	ReasonInvalidAccess = "InvalidAccess"

@@ -21,8 +21,9 @@ const (
 // Upstream is another MCP server whose tools are served here.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.serverRef)",message="set exactly one of serverRef and url"
-// +kubebuilder:validation:XValidation:rule="has(self.url) || !(has(self.headers) || has(self.tls))",message="headers and tls need url: a serverRef inherits those of the MCPServer it names"
+// +kubebuilder:validation:XValidation:rule="has(self.url) || !(has(self.headers) || has(self.auth) || has(self.tls))",message="headers, auth and tls need url: a serverRef inherits those of the MCPServer it names"
 // +kubebuilder:validation:XValidation:rule="!has(self.headers) || self.headers.all(h, !has(h.expression))",message="headers of an upstream cannot use expression, since its connection is shared by all callers: use value, secretKeyRef or configMapKeyRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.auth) || !has(self.headers) || self.headers.all(h, h.name.lowerAscii() != 'authorization')",message="auth sets the header Authorization: leave it out of headers"
 type Upstream struct {
 	// name of the upstream, unique in its server.
 	// +required
@@ -32,7 +33,7 @@ type Upstream struct {
 	Name string `json:"name,omitempty"`
 
 	// serverRef names an MCPServer of this namespace. Of an External one its
-	// headers and tls are used too, never those of its probe.
+	// headers, auth and tls are used too, never those of its probe.
 	// +optional
 	ServerRef *UpstreamServerRef `json:"serverRef,omitempty"`
 
@@ -56,6 +57,13 @@ type Upstream struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="two headers have one name: HTTP does not tell upper case from lower"
 	Headers []Header `json:"headers,omitempty"`
+
+	// auth asks an authorization server for the tokens of each request to url.
+	// With oauthTokenExchange calls are made with a token of their caller;
+	// what is nobody's call, such as lists and health checks, is made with
+	// oauthClientCredentials, or without a token where they are not set.
+	// +optional
+	Auth *OutboundAuth `json:"auth,omitempty"`
 
 	// tls of an https url.
 	// +optional

@@ -40,7 +40,7 @@ func ResolveUpstreams(server *mcpv1.MCPServer, lookup func(name string) *mcpv1.M
 	for i := range server.Spec.Upstreams {
 		u := &server.Spec.Upstreams[i]
 		resolved := Upstream{Name: u.Name, Verdict: Verdict{Accepted: true}}
-		connection := &mcpv1.Connection{URL: u.URL, Headers: u.Headers, TLS: u.TLS}
+		connection := &mcpv1.Connection{URL: u.URL, Headers: u.Headers, Auth: u.Auth, TLS: u.TLS}
 		if u.ServerRef != nil {
 			connection, resolved.Verdict = dereference(server, u.ServerRef.Name, lookup, address)
 		}
@@ -66,7 +66,7 @@ func dereference(server *mcpv1.MCPServer, name string, lookup func(string) *mcpv
 	case reaches(target, server.Name, lookup, map[string]bool{}):
 		return nil, refused(mcpv1.ReasonUpstreamCycle, "MCPServer %s has MCPServer %s as an upstream in its turn. Break the circle.", name, server.Name)
 	case needsCredential(target):
-		return nil, refused(mcpv1.ReasonUpstreamAuthRequired, "MCPServer %s wants a credential and has none to inherit. Give it one by spec.external.headers, or use url with headers here.", name)
+		return nil, refused(mcpv1.ReasonUpstreamAuthRequired, "MCPServer %s wants a credential and has none to inherit. Give it one by spec.external.headers or spec.external.auth, or use url with headers here.", name)
 	case target.Spec.External != nil:
 		return target.Spec.External, Verdict{Accepted: true}
 	}
@@ -97,7 +97,7 @@ func reaches(server *mcpv1.MCPServer, name string, lookup func(string) *mcpv1.MC
 // needsCredential: the probe was refused without a credential, and there is
 // none that could be inherited.
 func needsCredential(target *mcpv1.MCPServer) bool {
-	if e := target.Spec.External; e != nil && (len(e.Headers) > 0 || e.TLS != nil && e.TLS.ClientCertificateRef != nil) {
+	if e := target.Spec.External; e != nil && (len(e.Headers) > 0 || e.Auth != nil || e.TLS != nil && e.TLS.ClientCertificateRef != nil) {
 		return false
 	}
 	return WantsCredential(target)
@@ -136,6 +136,7 @@ func (c *Catalog) AddUpstreams(server *mcpv1.MCPServer, upstreams []Upstream) {
 	}
 	c.Config.Policy = toolsPolicy(server.Spec.Tools)
 	c.Config.Policy.Reserved = c.reserved
+	c.requireAuth()
 }
 
 // Defaults of a child.

@@ -102,11 +102,12 @@ func New(options Options) *Server {
 		credentials: credentials.New(options.CredentialsDir), failed: make(chan error, 2),
 	}
 	s.factory = handlers.NewFactory(s.credentials, "espalier/"+options.Version)
+	s.factory.Tokens = s.metrics.Token
 	s.auth = auth.NewKeeper(auth.Options{KeysDir: options.APIKeysDir, Client: s.factory.Client, Log: s.log})
 	s.gate = httpgate.New(s.metrics)
 	s.loader.changed = make(chan struct{}, 1)
 	s.upstreams = upstream.New(upstream.Options{
-		Client: s.factory.Client, Credentials: s.credentials, Changed: s.loader.wake,
+		Client: s.factory.Client, Authorizer: s.factory.Authorizer, Credentials: s.credentials, Changed: s.loader.wake,
 		Version: options.Version, Log: s.log, Timing: options.Upstreams,
 	})
 	s.factory.Upstreams = s.upstreams.Handler

@@ -26,7 +26,7 @@ const (
 )
 
 // Features are the values of Config.Requires that this build understands.
-var Features = []string{FeatureUpstreams, FeatureStdio, FeatureAuth, FeatureAccess, FeatureLimitRules}
+var Features = []string{FeatureUpstreams, FeatureStdio, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureConnectionAuth}
 
 // Config is all that one shared server serves. Its canonical JSON (Encode) is
 // what the catalog digest is taken of; nothing in it may depend on time, map
@@ -165,6 +165,8 @@ type Connection struct {
 	URL     string  `json:"url"`
 	Headers []Value `json:"headers,omitempty"`
 	TLS     *TLS    `json:"tls,omitempty"`
+	// Auth gives the header Authorization. Requires FeatureConnectionAuth.
+	Auth *OutboundAuth `json:"auth,omitempty"`
 }
 
 // TLS of a connection. The files are paths below the credentials folder.
