@@ -18,7 +18,8 @@ const (
 	UpstreamLegacy UpstreamProtocol = "Legacy"
 )
 
-// Upstream is another MCP server whose tools are served here.
+// Upstream is another MCP server whose tools, resources and prompts are served
+// here.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.serverRef)",message="set exactly one of serverRef and url"
 // +kubebuilder:validation:XValidation:rule="has(self.url) || !(has(self.headers) || has(self.auth) || has(self.tls))",message="headers, auth and tls need url: a serverRef inherits those of the MCPServer it names"
@@ -73,15 +74,17 @@ type Upstream struct {
 	// +optional
 	Protocol UpstreamProtocol `json:"protocol,omitempty"`
 
-	// prefix goes before the name of each tool.
+	// prefix goes before the name of each tool, prompt, resource and template.
+	// URIs stay as they are.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_.-]+$`
 	Prefix string `json:"prefix,omitempty"`
 
-	// include keeps only tools whose own name (without prefix) matches one of
-	// these globs ('*' any run of characters, '?' one).
+	// include keeps only tools, prompts, resources and templates whose own name
+	// (without prefix) matches one of these globs ('*' any run of characters,
+	// '?' one).
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -91,7 +94,8 @@ type Upstream struct {
 	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_.*?-]+$`
 	Include []string `json:"include,omitempty"`
 
-	// exclude drops tools whose own name matches one of these globs.
+	// exclude drops tools, prompts, resources and templates whose own name
+	// matches one of these globs.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -101,7 +105,7 @@ type Upstream struct {
 	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_.*?-]+$`
 	Exclude []string `json:"exclude,omitempty"`
 
-	// metadata classifies its tools, as MCPTool's metadata does. It never
+	// metadata classifies what it brings, as MCPTool's metadata does. It never
 	// reaches the wire.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
@@ -198,4 +202,12 @@ type ObservedUpstream struct {
 	// tools of it that are served. Absent is unknown.
 	// +optional
 	Tools *int32 `json:"tools,omitempty"`
+
+	// resources of it that are served, templates included. Absent is unknown.
+	// +optional
+	Resources *int32 `json:"resources,omitempty"`
+
+	// prompts of it that are served. Absent is unknown.
+	// +optional
+	Prompts *int32 `json:"prompts,omitempty"`
 }

@@ -28,8 +28,9 @@ type Catalog struct {
 	Served map[ID]*Compiled
 	// Refs of the accepted registrations, the upstreams and auth, sorted.
 	Refs []Ref
-	// reserved are the names that conflicting tools hide from one another.
-	reserved []string
+	// reserved are the identities that conflicting entries hide from one
+	// another, by list.
+	reserved map[List][]string
 }
 
 // Build joins the registrations that name server. Their order does not matter.
@@ -38,6 +39,7 @@ func Build(server *mcpv1.MCPServer, registrations []*Compiled, trust serverconfi
 		Server:   accepted(mcpv1.ReasonAccepted, "The spec is sound."),
 		Verdicts: make(map[ID]Verdict, len(registrations)),
 		Served:   make(map[ID]*Compiled, len(registrations)),
+		reserved: map[List][]string{},
 		Config: &serverconfig.Config{
 			Version:        serverconfig.Version,
 			Server:         serverInfo(server),
@@ -56,7 +58,6 @@ func Build(server *mcpv1.MCPServer, registrations []*Compiled, trust serverconfi
 		c.list(t)
 		c.Refs = append(c.Refs, t.Refs...)
 	}
-	slices.Sort(c.reserved)
 	slices.SortFunc(c.Config.Tools, func(a, b serverconfig.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	byURI := func(a, b serverconfig.Resource) int { return cmp.Compare(a.URI, b.URI) }
 	slices.SortFunc(c.Config.Resources, byURI)
@@ -178,9 +179,7 @@ func (c *Catalog) resolveConflicts(server *mcpv1.MCPServer, candidates []*Compil
 	for at, group := range groups {
 		what, field := at.list.identity()
 		if policy == mcpv1.ConflictHideAll && len(group) > 1 {
-			if at.list == Tools {
-				c.reserved = append(c.reserved, at.name)
-			}
+			c.reserved[at.list] = append(c.reserved[at.list], at.name)
 			for i, t := range group {
 				other := group[(i+1)%len(group)]
 				c.Verdicts[t.ID] = refused(mcpv1.ReasonConflict,

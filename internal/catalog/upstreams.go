@@ -135,7 +135,11 @@ func (c *Catalog) AddUpstreams(server *mcpv1.MCPServer, upstreams []Upstream) {
 		c.Config.Require(serverconfig.FeatureStdio)
 	}
 	c.Config.Policy = toolsPolicy(server.Spec.Tools)
-	c.Config.Policy.Reserved = c.reserved
+	for _, list := range c.reserved {
+		slices.Sort(list)
+	}
+	c.Config.Policy.Reserved, c.Config.Policy.ReservedPrompts = c.reserved[Tools], c.reserved[Prompts]
+	c.Config.Policy.ReservedResources = slices.Concat(c.reserved[Resources], c.reserved[Templates])
 	c.requireAuth()
 }
 

@@ -154,7 +154,8 @@ func (s *serverScope) observedUpstream(u catalog.Upstream) (_ mcpv1.ObservedUpst
 		p := obs.Pod.Upstreams[at]
 		if out.State == "" || badness(p.State) > badness(podreport.UpstreamState(out.State)) {
 			out.State, out.Reason, out.Protocol = string(p.State), p.Reason, p.Protocol
-			out.Tools = ptr.To(int32(p.Tools)) //nolint:gosec // The probe bounds it.
+			served := func(n int) *int32 { return ptr.To(int32(n)) } //nolint:gosec // The probe bounds it.
+			out.Tools, out.Resources, out.Prompts = served(p.Tools), served(p.Resources), served(p.Prompts)
 		}
 	}
 	if out.State != "" {
@@ -238,10 +239,10 @@ func (s *serverScope) upstreamsMessage(bad []string) string {
 			return message + fmt.Sprintf(" %s: %s", u.Name, u.Verdict.Message)
 		}
 	}
-	return message + fmt.Sprintf(" Their tools are withdrawn after a minute and come back by themselves. Read: kubectl logs -l %s=%s -n %s.", mcpv1.LabelServer, s.server.Name, s.server.Namespace)
+	return message + fmt.Sprintf(" What they bring is withdrawn after a minute and comes back by itself. Read: kubectl logs -l %s=%s -n %s.", mcpv1.LabelServer, s.server.Name, s.server.Namespace)
 }
 
-// oddities tells of tools that are served although something is odd, or that
+// oddities tells of entries that are served although something is odd, or that
 // are not served.
 func (s *serverScope) oddities() string {
 	var out strings.Builder
@@ -253,24 +254,28 @@ func (s *serverScope) oddities() string {
 		return out.String()
 	}
 	tell := func(entries []podreport.NotServed, reason, text string) {
-		first, n := "", 0
+		first, what, n := "", "tools", 0
 		for _, entry := range entries {
 			if entry.Reason == reason {
 				if n == 0 {
 					first = entry.Name
 				}
+				if entry.Kind != "tool" {
+					what = "entries"
+				}
 				n++
 			}
 		}
 		if n > 0 {
-			fmt.Fprintf(&out, " %s (%s): %d tools, %s first.", text, reason, n, first)
+			fmt.Fprintf(&out, " %s (%s): %d %s, %s first.", text, reason, n, what, first)
 		}
 	}
 	tell(report.Flagged, podreport.ReasonSchemaNotChecked, "Schemas are passed on and not applied here")
 	tell(report.Flagged, podreport.ReasonLongName, "Some clients refuse names over 64 characters")
 	tell(report.NotServed, podreport.ReasonOverMax, "Left out by spec.tools.max")
-	tell(report.NotServed, podreport.ReasonConflict, "Left out for another tool of the name")
+	tell(report.NotServed, podreport.ReasonConflict, "Left out for another entry of the name or URI")
 	tell(report.NotServed, podreport.ReasonInvalidName, "Left out for a name that clients refuse")
+	tell(report.NotServed, podreport.ReasonInvalidURI, "Left out for a URI that cannot be served")
 	tell(report.NotServed, podreport.ReasonTasksUnsupported, "Left out as they run as tasks only")
 	tell(report.NotServed, podreport.ReasonFilterFailed, "Left out as spec.tools.filter cannot be evaluated")
 	return out.String()

@@ -91,7 +91,7 @@ func judgeReport(ctx context.Context, resp *http.Response, credential bool) (*po
 const (
 	maxReportEntries = 1024
 	maxReportWord    = 64
-	maxReportTools   = 1000000
+	maxReportCount   = 1000000
 	maxReportPath    = 600 // secrets/NAME/KEY, 253 bytes each at most
 )
 
@@ -134,7 +134,9 @@ func decodeReport(data []byte) (*podreport.Report, error) {
 				c.Signal = wordOr(c.Signal, "Unknown")
 			}
 		}
-		u.Tools = min(max(u.Tools, 0), maxReportTools)
+		for _, n := range []*int{&u.Tools, &u.Resources, &u.Prompts} {
+			*n = min(max(*n, 0), maxReportCount)
+		}
 	}
 	return &report, nil
 }

@@ -5,6 +5,7 @@ package mcpserver
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -12,18 +13,22 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
+	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
 // loader is what is loaded: the declared catalog, and that its upstreams said
 // something new since.
 type loader struct {
-	// changed holds a value when the tools of upstreams may have changed.
+	// changed holds a value when what upstreams bring may have changed.
 	changed chan struct{}
 
 	mu     sync.Mutex // one load at a time
 	config *serverconfig.Config
 	digest string
+	// told are the entries of upstreams of which the log says already that
+	// they are not served.
+	told map[podreport.NotServed]bool
 }
 
 // wake asks for one more pass. It never blocks.
@@ -44,7 +49,7 @@ func (s *Server) load(ctx context.Context, config *serverconfig.Config, digest s
 	s.put(ctx, "Catalog loaded")
 }
 
-// recompose puts the tools of upstreams in place whenever they change. Changes
+// recompose puts what upstreams bring in place whenever they change. Changes
 // during a pass give exactly one more.
 func (s *Server) recompose(ctx context.Context) {
 	for {
@@ -55,13 +60,26 @@ func (s *Server) recompose(ctx context.Context) {
 		}
 		s.loader.mu.Lock()
 		if s.loader.config != nil {
-			s.put(ctx, "Tools of upstreams changed")
+			s.put(ctx, "Entries of upstreams changed")
 		}
 		s.loader.mu.Unlock()
 	}
 }
 
-// put makes a snapshot of the catalog and the upstreams' tools and swaps it in.
+// tell logs what upstreams bring and is not served, once for as long as it is
+// so.
+func (l *loader) tell(log *slog.Logger, notServed []podreport.NotServed) {
+	told := map[podreport.NotServed]bool{}
+	for _, n := range notServed {
+		if !l.told[n] && !told[n] {
+			log.Warn("Entry of an upstream is not served", "kind", n.Kind, "entry", n.Name, "reason", n.Reason)
+		}
+		told[n] = true
+	}
+	l.told = told
+}
+
+// put makes a snapshot of the catalog and what upstreams bring and swaps it in.
 func (s *Server) put(ctx context.Context, what string) {
 	started := time.Now()
 	previous := s.registry.Snapshot()
@@ -81,6 +99,7 @@ func (s *Server) put(ctx context.Context, what string) {
 	for _, name := range slices.Sorted(maps.Keys(next.Rejected)) {
 		s.log.Warn("Entry is not served", "entry", name, "why", next.Rejected[name])
 	}
+	s.loader.tell(s.log, composed.NotServed)
 	changes, stuck := s.registry.Swap(ctx, next)
 	if changes.Lists() {
 		s.metrics.ListChanged.Inc()

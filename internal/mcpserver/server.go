@@ -110,7 +110,7 @@ func New(options Options) *Server {
 		Client: s.factory.Client, Authorizer: s.factory.Authorizer, Credentials: s.credentials, Changed: s.loader.wake,
 		Version: options.Version, Log: s.log, Timing: options.Upstreams,
 	})
-	s.factory.Upstreams = s.upstreams.Handler
+	s.factory.Upstreams = s.upstreams
 	s.metrics.Register(s.upstreams.Collectors()...)
 	s.engine = engine.New(s.registry, s.metrics, s.log, options.Middleware...)
 	s.watcher = catalogfile.New(options.CatalogDir, s.log, s.load, func(state podreport.CatalogState) { s.metrics.Reload(string(state)) })

@@ -73,7 +73,7 @@ type Credential struct {
 
 // NotServed is an entry of the catalog that is not served.
 type NotServed struct {
-	// Kind of the entry: "tool".
+	// Kind of the entry: tool, resource, template or prompt.
 	Kind string `json:"kind"`
 	// Name of the entry.
 	Name string `json:"name"`
@@ -81,12 +81,14 @@ type NotServed struct {
 	Reason string `json:"reason"`
 }
 
-// Reasons of NotServed and Flagged that tell of tools of upstreams.
+// Reasons of NotServed and Flagged that tell of entries of upstreams.
 const (
 	// ReasonOverMax: tools.max leaves it out.
 	ReasonOverMax = "OverMax"
-	// ReasonConflict: another tool has its name.
+	// ReasonConflict: another entry has its name or URI.
 	ReasonConflict = "Conflict"
+	// ReasonInvalidURI: the URI cannot be served.
+	ReasonInvalidURI = "InvalidURI"
 	// ReasonInvalidName: no client would take the name.
 	ReasonInvalidName = "InvalidName"
 	// ReasonTasksUnsupported: it can only be called as a task.
@@ -122,8 +124,10 @@ type Upstream struct {
 	Reason string `json:"reason,omitempty"`
 	// Protocol version that is spoken.
 	Protocol string `json:"protocol,omitempty"`
-	// Tools of it that are served.
-	Tools int `json:"tools"`
+	// Tools, Resources (templates included) and Prompts of it that are served.
+	Tools     int `json:"tools"`
+	Resources int `json:"resources,omitempty"`
+	Prompts   int `json:"prompts,omitempty"`
 	// Child is the process that it is, where it is one.
 	Child *Child `json:"child,omitempty"`
 }

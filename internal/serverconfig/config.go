@@ -66,6 +66,9 @@ type Config struct {
 	Policy    *ToolsPolicy `json:"policy,omitempty"`
 	// CacheScope of lists. The server sets it from what upstreams say.
 	CacheScope CacheScope `json:"cacheScope,omitempty"`
+	// Readers are the upstreams that are asked, in this order, for resources
+	// that nothing else serves. The server sets them.
+	Readers []UpstreamResource `json:"-"`
 }
 
 // ServerInfo is what discover and initialize say of the server.

@@ -31,6 +31,8 @@ type Resource struct {
 	// HTTP is a GET; its Result is Expression, if there is one.
 	HTTP       *HTTP            `json:"http,omitempty"`
 	Expression *ResourceContent `json:"expression,omitempty"`
+	// Upstream reads it; no catalog declares that.
+	Upstream *UpstreamResource `json:"-"`
 }
 
 // ResourceContent makes content by CEL: of one of Text (a string) and Blob
@@ -60,6 +62,8 @@ type Prompt struct {
 	// Arguments that it takes, and no others.
 	Arguments []Variable `json:"arguments,omitempty"`
 	Messages  []Message  `json:"messages"`
+	// Upstream gives it; no catalog declares that.
+	Upstream *UpstreamPrompt `json:"-"`
 }
 
 // Message is one message of a prompt.

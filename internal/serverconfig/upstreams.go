@@ -3,7 +3,10 @@
 
 package serverconfig
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // FeatureUpstreams is required by a catalog that names upstreams.
 const FeatureUpstreams = "upstreams"
@@ -25,7 +28,8 @@ const (
 	ProtocolLegacy Protocol = "Legacy"
 )
 
-// Upstream is another MCP server whose tools are served here.
+// Upstream is another MCP server whose tools, resources and prompts are served
+// here.
 type Upstream struct {
 	// Name is unique in its catalog.
 	Name string `json:"name"`
@@ -35,12 +39,13 @@ type Upstream struct {
 	// Stdio, if set, is a child process in place of the connection.
 	Stdio    *Stdio   `json:"stdio,omitempty"`
 	Protocol Protocol `json:"protocol,omitempty"`
-	// Include and Exclude are globs of the upstream's own names.
+	// Include and Exclude are globs of the upstream's own names of tools,
+	// resources, templates and prompts.
 	Include []string `json:"include,omitempty"`
 	Exclude []string `json:"exclude,omitempty"`
-	// Prefix goes before each name.
+	// Prefix goes before each name. URIs stay as they are.
 	Prefix string `json:"prefix,omitempty"`
-	// Metadata of each of its tools; it never reaches the wire.
+	// Metadata of each of its entries; it never reaches the wire.
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
@@ -59,8 +64,9 @@ type Stdio struct {
 	MaxStderrBytes          int32 `json:"maxStderrBytes"`
 }
 
-// ToolsPolicy is what is done with tools of upstreams. Declared tools went
-// through it before they came into the catalog.
+// ToolsPolicy is what is done with tools of upstreams; Conflicts is for what
+// else they bring as well. Declared entries went through it before they came
+// into the catalog.
 type ToolsPolicy struct {
 	// Max tools of upstreams are served, in the order of Config.Upstreams and
 	// then of the upstream.
@@ -71,12 +77,16 @@ type ToolsPolicy struct {
 	Include []string `json:"include,omitempty"`
 	Exclude []string `json:"exclude,omitempty"`
 	Filter  string   `json:"filter,omitempty"`
-	// Conflicts between tools of upstreams: "Oldest" (the first upstream
+	// Conflicts between entries of upstreams: "Oldest" (the first upstream
 	// wins), "Newest" (the last) or "HideAll". Declared tools always win.
 	Conflicts string `json:"conflicts,omitempty"`
 	// Reserved names are not served: declared tools that hide one another
 	// have them.
 	Reserved []string `json:"reserved,omitempty"`
+	// ReservedPrompts (names) and ReservedResources (URIs and URI templates)
+	// are the same of the other lists.
+	ReservedPrompts   []string `json:"reservedPrompts,omitempty"`
+	ReservedResources []string `json:"reservedResources,omitempty"`
 }
 
 // Override changes one tool of an upstream. Empty fields change nothing.
@@ -97,6 +107,34 @@ type UpstreamTool struct {
 	// Tool by the upstream's own name.
 	Tool string `json:"tool"`
 }
+
+// UpstreamResource is the source of what an upstream reads.
+type UpstreamResource struct {
+	// Upstream by its name in Config.Upstreams.
+	Upstream string
+	// Hidden are URIs and URI templates that the upstream lists and that are
+	// not served: what they name is not read either.
+	Hidden []string
+}
+
+// UpstreamPrompt is the source of a prompt of an upstream.
+type UpstreamPrompt struct {
+	// Upstream by its name in Config.Upstreams.
+	Upstream string
+	// Prompt by the upstream's own name.
+	Prompt string
+}
+
+// sourceUpstream goes before the name of an upstream in the source of what it
+// brings.
+const sourceUpstream = "upstream/"
+
+// SourceOf is the source of all that an upstream brings.
+func SourceOf(upstream string) string { return sourceUpstream + upstream }
+
+// FromUpstream reports whether an entry of this source was brought by an
+// upstream and not declared.
+func FromUpstream(source string) bool { return strings.HasPrefix(source, sourceUpstream) }
 
 // CacheScope says who may keep lists.
 type CacheScope string

@@ -27,10 +27,12 @@ const (
 	Resource
 	// Prompt: prompts/get.
 	Prompt
+	// Completion: completion/complete, where an upstream answers it.
+	Completion
 )
 
 // String is the kind as it stands in metrics and logs.
-func (k Kind) String() string { return [...]string{"tool", "resource", "prompt"}[k] }
+func (k Kind) String() string { return [...]string{"tool", "resource", "prompt", "completion"}[k] }
 
 // Call is one call of one entry.
 type Call struct {
@@ -89,6 +91,11 @@ type Result struct {
 	// Meta is a raw object for the result's _meta; nil for none. Keys of the
 	// protocol and of ours are left out of it.
 	Meta json.RawMessage
+	// Extra are further members of the result, raw and without braces, as an
+	// upstream gave them. None of them is one that the server writes itself.
+	Extra json.RawMessage
+	// TTL of a Resource, in milliseconds; nil where the source says nothing.
+	TTL *int64
 	// IsError marks an answer that tells of a failure.
 	IsError bool
 	// Input asks the caller for more; all else is empty then but Meta.
@@ -106,6 +113,13 @@ type Func func(ctx context.Context, c *Call) (*Result, error)
 
 // Call implements Handler.
 func (f Func) Call(ctx context.Context, c *Call) (*Result, error) { return f(ctx, c) }
+
+// Completer is a handler that answers completion/complete for its entry.
+type Completer interface {
+	// Complete gives the raw object completion. params are the members of the
+	// request's params but for ref and _meta, raw and without braces.
+	Complete(ctx context.Context, c *Call, params []byte) (*Result, error)
+}
 
 // Middleware wraps calls, never lists or handshakes.
 type Middleware func(next Func) Func

@@ -139,7 +139,7 @@ func runValidated(ctx context.Context, tool *registry.Tool, c *call.Call) (*call
 // classify gives the failure to show, nil when the tool's own answer stands.
 func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result, err error) *call.Error {
 	if err == nil {
-		if size := int64(len(result.Content) + len(result.Structured)); size > c.MaxBytes {
+		if size := int64(len(result.Content) + len(result.Structured) + len(result.Extra)); size > c.MaxBytes {
 			return call.Fail(call.ResultTooLarge, "the result is larger than %d bytes", c.MaxBytes)
 		}
 		return nil
@@ -222,9 +222,18 @@ func (e *Engine) appendCallResult(r *Request, result *call.Result, failure *call
 	var own json.RawMessage
 	if failure == nil {
 		own = result.Meta
+		out = appendExtra(out, result)
 	}
 	out = appendCallMeta(out, r, failure, own)
 	return append(out, "}}"...)
+}
+
+// appendExtra writes what an upstream has added to a result.
+func appendExtra(out []byte, result *call.Result) []byte {
+	if len(result.Extra) == 0 {
+		return out
+	}
+	return append(append(out, ','), result.Extra...)
 }
 
 // appendCallMeta writes _meta, if there is anything to say in it.

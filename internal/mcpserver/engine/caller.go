@@ -36,41 +36,50 @@ func (r *Request) Visible(ctx context.Context, e access.Entry) bool {
 	return r.view.Allows(ctx, e)
 }
 
+// choice gives the test of what the caller may see, nil for all.
+func choice[E any](ctx context.Context, r *Request, entryOf func(E) access.Entry) func(E) bool {
+	if r.Snapshot.Access.None() {
+		return nil
+	}
+	return func(e E) bool { return r.Visible(ctx, entryOf(e)) }
+}
+
 // Tool gives a tool that the caller may see, nil when there is none of that
 // name.
 func (r *Request) Tool(ctx context.Context, name string) *registry.Tool {
-	t := r.Snapshot.Tool(name)
-	if t == nil || !r.Visible(ctx, t.AccessEntry()) {
-		return nil
-	}
-	return t
+	return r.Snapshot.Tool(name, choice(ctx, r, (*registry.Tool).AccessEntry))
 }
 
 // prompt gives a prompt that the caller may see, nil when there is none of
 // that name.
 func (r *Request) prompt(ctx context.Context, name string) *registry.Prompt {
-	p := r.Snapshot.Prompt(name)
-	if p == nil || !r.Visible(ctx, p.AccessEntry()) {
-		return nil
-	}
-	return p
+	return r.Snapshot.Prompt(name, choice(ctx, r, (*registry.Prompt).AccessEntry))
 }
 
 // template gives a template of resources that the caller may see, nil when
 // there is none of that text.
 func (r *Request) template(ctx context.Context, text string) *registry.Resource {
-	t := r.Snapshot.Template(text)
-	if t == nil || !r.Visible(ctx, t.AccessEntry()) {
-		return nil
-	}
-	return t
+	return r.Snapshot.Template(text, choice(ctx, r, (*registry.Resource).AccessEntry))
 }
 
 // resource gives what the caller reads at uri: the resource of that URI, else
-// the first template that makes it, with the values of its variables; nil when
-// there is nothing that they may see.
+// the first template that makes it, with the values of its variables, else an
+// upstream that may know it; nil when there is nothing that they may see.
 func (r *Request) resource(ctx context.Context, uri string) (*registry.Resource, map[string]string) {
-	return r.Snapshot.Resource(uri, func(found *registry.Resource) bool { return r.Visible(ctx, found.ReadEntry(uri)) })
+	return r.Snapshot.Resource(uri, r.readable(ctx, uri))
+}
+
+func (r *Request) readable(ctx context.Context, uri string) func(*registry.Resource) bool {
+	return choice(ctx, r, func(found *registry.Resource) access.Entry { return found.ReadEntry(uri) })
+}
+
+// sources gives what is asked for uri, one after the other, when resource
+// serves it: of a listed or declared one nothing else.
+func (r *Request) sources(ctx context.Context, resource *registry.Resource, uri string) []*registry.Resource {
+	if !resource.Foreign || resource.Name == uri {
+		return []*registry.Resource{resource}
+	}
+	return r.Snapshot.Readers(uri, r.readable(ctx, uri))
 }
 
 // at is the same caller before another snapshot.

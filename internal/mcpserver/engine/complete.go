@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
@@ -23,6 +25,9 @@ func (e *Engine) complete(ctx context.Context, r *Request) Reply {
 	value, valued := argument.Text("value")
 	if err != nil || !named || !valued {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "argument must be an object with the strings name and value"})
+	}
+	if entry := r.completedBy(ctx); entry != nil {
+		return e.completeForeign(ctx, r, entry)
 	}
 	declared, invalid := r.completions(ctx, name)
 	if invalid != nil {
@@ -85,6 +90,62 @@ func (r *Request) completions(ctx context.Context, name string) ([]string, *wire
 		return template.Completions[name], nil
 	}
 	return nil, invalid("ref.type must be ref/prompt or ref/resource")
+}
+
+// completedBy gives the entry that ref names, when an upstream completes it.
+func (r *Request) completedBy(ctx context.Context) *registry.Entry {
+	ref, err := wire.DecodeObject(r.Message.Params.Get("ref"))
+	if err != nil {
+		return nil
+	}
+	switch kind, _ := ref.Text("type"); kind {
+	case "ref/prompt":
+		name, _ := ref.Text("name")
+		if p := r.prompt(ctx, name); p != nil && p.Foreign {
+			return &p.Entry
+		}
+	case "ref/resource":
+		uri, _ := ref.Text("uri")
+		if t := r.template(ctx, uri); t != nil && t.Foreign {
+			return &t.Entry
+		}
+	}
+	return nil
+}
+
+// completeForeign passes completion/complete on.
+func (e *Engine) completeForeign(ctx context.Context, r *Request, entry *registry.Entry) Reply {
+	var params []byte
+	for _, field := range r.Message.Params {
+		if field.Key == "ref" || field.Key == "_meta" {
+			continue
+		}
+		if len(params) > 0 {
+			params = append(params, ',')
+		}
+		params = append(append(wire.AppendString(params, field.Key), ':'), field.Raw...)
+	}
+	c := &call.Call{Kind: call.Completion, Args: map[string]any{}}
+	progress := passOn(r, c)
+	result, failure := e.run(ctx, r, entry, c, func(ctx context.Context, c *call.Call) (*call.Result, error) {
+		completer, ok := entry.Handler.(call.Completer)
+		if !ok {
+			return nil, call.Fail(call.Internal, "nothing completes the entry")
+		}
+		return completer.Complete(ctx, c, params)
+	})
+	if failure != nil {
+		return progress.finish(r.refuse(failure))
+	}
+	out := wire.AppendResultHead(r.Out, r.Message.ID)
+	out = append(out, `{"completion":`...)
+	out = append(out, result.Content...)
+	if r.Era == Modern {
+		out = append(out, `,"resultType":"complete"`...)
+	}
+	out = appendExtra(out, result)
+	out = appendCallMeta(out, r, nil, result.Meta)
+	return progress.finish(Reply{Body: append(out, "}}"...)})
 }
 
 func hasPrefixFold(text, prefix string) bool {

@@ -172,18 +172,20 @@ func (e *Engine) forget(old, next *registry.Snapshot) {
 		return
 	}
 	for _, t := range old.Tools() {
-		if next.Tool(t.Name) == nil {
+		if !next.HasTool(t.Name) {
 			e.metrics.Forget(t.Name)
 		}
 	}
 	for _, p := range old.Prompts() {
-		if next.Prompt(p.Name) == nil {
+		if !next.HasPrompt(p.Name) {
 			e.metrics.ForgetEntry(call.Prompt.String(), p.Name)
+			e.metrics.ForgetEntry(call.Completion.String(), p.Name)
 		}
 	}
 	for _, r := range slices.Concat(old.Resources(), old.Templates()) {
 		if !next.HasResource(r.Name) {
 			e.metrics.ForgetEntry(call.Resource.String(), r.Name)
+			e.metrics.ForgetEntry(call.Completion.String(), r.Name)
 		}
 	}
 }

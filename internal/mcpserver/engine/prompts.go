@@ -24,29 +24,31 @@ func (e *Engine) getPrompt(ctx context.Context, r *Request) Reply {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "unknown prompt: " + clip(name)})
 	}
 	args, invalid := r.Arguments()
-	if invalid == nil {
+	if invalid == nil && !prompt.Foreign {
 		invalid = checkArguments(prompt, args)
 	}
 	if invalid != nil {
 		return r.fail(OK, invalid)
 	}
-	c := &call.Call{Kind: call.Prompt, Args: args}
+	c := &call.Call{Kind: call.Prompt, Args: args, RawArgs: r.RawArguments()}
+	progress := passOn(r, c)
 	c.Read = func(ctx context.Context, uri string) (*call.Result, error) { return r.readFor(ctx, c, uri) }
 	result, failure := e.runEntry(ctx, r, &prompt.Entry, c)
 	if failure != nil {
-		return r.refuse(failure)
+		return progress.finish(r.refuse(failure))
 	}
 	out := wire.AppendResultHead(r.Out, r.Message.ID)
 	out = append(out, `{"messages":`...)
 	out = append(out, result.Content...)
-	if prompt.Description != nil {
+	if prompt.Description != nil && !prompt.Foreign {
 		out = wire.AppendField(out, "description", prompt.Description)
 	}
 	if r.Era == Modern {
 		out = append(out, `,"resultType":"complete"`...)
-		out = appendServerInfo(out, r)
 	}
-	return Reply{Body: append(out, "}}"...)}
+	out = appendExtra(out, result)
+	out = appendCallMeta(out, r, nil, result.Meta)
+	return progress.finish(Reply{Body: append(out, "}}"...)})
 }
 
 // checkArguments: all that are required, none that is not declared, and every
@@ -95,7 +97,8 @@ func (r *Request) readFor(ctx context.Context, outer *call.Call, uri string) (*c
 	}
 	defer running.Leave()
 	c := resourceCall(uri, variables)
+	c.Hops = outer.Hops
 	c.Tool, c.Metadata, c.Entry, c.Caller = resource.Name, resource.Metadata, resource.Vars, outer.Caller
 	c.MaxBytes, c.RawArgs = outer.MaxBytes, []byte("{}")
-	return resource.Handler.Call(ctx, c)
+	return readFirst(ctx, c, r.sources(ctx, resource, uri))
 }

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
@@ -24,22 +25,48 @@ func (e *Engine) readResource(ctx context.Context, r *Request) Reply {
 	if resource == nil {
 		return e.unknownResource(r, uri)
 	}
-	result, failure := e.runEntry(ctx, r, &resource.Entry, resourceCall(uri, variables))
+	c := resourceCall(uri, variables)
+	progress := passOn(r, c)
+	sources := r.sources(ctx, resource, uri)
+	result, failure := e.run(ctx, r, &resource.Entry, c, func(ctx context.Context, c *call.Call) (*call.Result, error) {
+		return readFirst(ctx, c, sources)
+	})
 	if failure != nil {
 		if failure.Reason == call.NotFound {
-			return e.unknownResource(r, uri)
+			return progress.finish(e.unknownResource(r, uri))
 		}
-		return r.refuse(failure)
+		return progress.finish(r.refuse(failure))
 	}
 	out := wire.AppendResultHead(r.Out, r.Message.ID)
 	out = append(out, `{"contents":`...)
 	out = append(out, result.Content...)
 	if r.Era == Modern {
 		out = append(out, `,"resultType":"complete"`...)
-		out = appendPrivate(out, resource)
-		out = appendServerInfo(out, r)
+		out = appendPrivate(out, resource, result)
 	}
-	return Reply{Body: append(out, "}}"...)}
+	out = appendExtra(out, result)
+	out = appendCallMeta(out, r, nil, result.Meta)
+	return progress.finish(Reply{Body: append(out, "}}"...)})
+}
+
+// readFirst gives the answer of the first source that knows the resource.
+// When none does, one that could not say outweighs those that said no.
+func readFirst(ctx context.Context, c *call.Call, sources []*registry.Resource) (*call.Result, error) {
+	var failure error
+	for _, source := range sources {
+		result, err := source.Handler.Call(ctx, c)
+		if err == nil {
+			return result, nil
+		}
+		var known *call.Error
+		if ctx.Err() != nil || !source.Foreign || !errors.As(err, &known) {
+			return nil, err
+		}
+		if failure == nil || known.Reason != call.NotFound {
+			failure = err
+		}
+	}
+	return nil, failure
 }
 
 func resourceCall(uri string, variables map[string]string) *call.Call {
@@ -52,9 +79,13 @@ func resourceCall(uri string, variables map[string]string) *call.Call {
 
 // appendPrivate writes the fields of a cacheable result: what one caller read
 // is nobody else's.
-func appendPrivate(dst []byte, resource *registry.Resource) []byte {
+func appendPrivate(dst []byte, resource *registry.Resource, result *call.Result) []byte {
+	ttl := resource.TTL
+	if result.TTL != nil {
+		ttl = *result.TTL
+	}
 	dst = append(dst, `,"ttlMs":`...)
-	dst = strconv.AppendInt(dst, resource.TTL, 10)
+	dst = strconv.AppendInt(dst, ttl, 10)
 	return append(dst, `,"cacheScope":"private"`...)
 }
 

@@ -27,8 +27,18 @@ type Factory struct {
 	// Tokens, when set, is told how each request for a token ended.
 	Tokens func(grant, outcome string)
 	// Upstreams makes handlers that pass calls on; nil while there are none.
-	Upstreams func(*serverconfig.UpstreamTool, *schema.Schema) call.Handler
+	Upstreams Upstreams
 }
+
+// Upstreams makes handlers that pass on what is asked for. It does no I/O.
+type Upstreams interface {
+	Tool(target *serverconfig.UpstreamTool, input *schema.Schema) call.Handler
+	Resource(target *serverconfig.UpstreamResource) call.Handler
+	// Prompt gives one that is a call.Completer as well, as does Resource.
+	Prompt(target *serverconfig.UpstreamPrompt) call.Handler
+}
+
+var errNoUpstreams = errors.New("there are no upstreams here")
 
 // NewFactory gives a factory. userAgent is sent to backends.
 func NewFactory(store *credentials.Store, userAgent string) *Factory {
@@ -66,9 +76,9 @@ func (f *Factory) Make(tool *serverconfig.Tool, input *schema.Schema) (call.Hand
 		return nil, errors.New("a tool has at most one handler")
 	case tool.Upstream != nil:
 		if f.Upstreams == nil {
-			return nil, errors.New("there are no upstreams here")
+			return nil, errNoUpstreams
 		}
-		return f.Upstreams(tool.Upstream, input), nil
+		return f.Upstreams.Tool(tool.Upstream, input), nil
 	case tool.HTTP != nil:
 		return f.newHTTP(tool, input)
 	case tool.Expression != nil:

@@ -5,6 +5,7 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -27,6 +28,12 @@ type message struct {
 
 // MakePrompt implements registry.PromptFactory.
 func (f *Factory) MakePrompt(p *serverconfig.Prompt) (call.Handler, error) {
+	if p.Upstream != nil {
+		if f.Upstreams == nil {
+			return nil, errNoUpstreams
+		}
+		return f.Upstreams.Prompt(p.Upstream), nil
+	}
 	h := &promptHandler{}
 	for i, declared := range p.Messages {
 		m, err := compileMessage(declared)
@@ -152,12 +159,13 @@ func embedOwn(ctx context.Context, c *call.Call, uri string, dst []byte) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	// One declared resource has one part.
-	parts := result.Content
-	if len(parts) < 2 {
+	// A declared resource has one part; of more, which only an upstream gives,
+	// one content can hold the first.
+	var parts []json.RawMessage
+	if json.Unmarshal(result.Content, &parts) != nil || len(parts) == 0 {
 		return nil, call.Fail(call.NotFound, "the resource is empty")
 	}
 	dst = append(dst, `{"type":"resource","resource":`...)
-	dst = append(dst, parts[1:len(parts)-1]...)
+	dst = append(dst, parts[0]...)
 	return append(dst, '}'), nil
 }

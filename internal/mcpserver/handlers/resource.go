@@ -28,6 +28,12 @@ import (
 
 // MakeResource implements registry.ResourceFactory.
 func (f *Factory) MakeResource(r *serverconfig.Resource, variables []string) (call.Handler, error) {
+	if r.Upstream != nil {
+		if f.Upstreams == nil {
+			return nil, errNoUpstreams
+		}
+		return f.Upstreams.Resource(r.Upstream), nil
+	}
 	ways := 0
 	for _, set := range []bool{r.Text != nil, r.Blob != nil, r.File != "", r.HTTP != nil, r.Expression != nil && r.HTTP == nil} {
 		if set {

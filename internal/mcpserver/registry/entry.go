@@ -90,18 +90,72 @@ type list[E Listed] struct {
 	// kind of its entries, for the report: tool, resource, template, prompt.
 	kind   string
 	sorted []E
-	byName map[string]E
+	// byName holds the entry of each name, or several that serve different
+	// callers, in the order in which they are asked.
+	byName map[string][]E
+	known  map[identity]E
+	// alone: of several that serve one caller none does.
+	alone bool
 	// hash changes when, and only when, the list does.
 	hash string
 }
 
-// get gives an entry by its identity, the zero value when there is none.
+// identity of an entry over versions of its list.
+type identity struct {
+	name string
+	// variant tells entries of one name apart; empty for one that is alone.
+	variant string
+}
+
+// get gives the first entry of a name, the zero value when there is none.
 func (l *list[E]) get(name string) E {
+	return l.pick(name, nil)
+}
+
+// pick gives the entry of a name that serves a caller, the zero value when
+// none does. visible (nil: whoever asks) chooses what the caller may see.
+func (l *list[E]) pick(name string, visible func(E) bool) E {
+	var found, none E
 	if l == nil {
-		var none E
 		return none
 	}
-	return l.byName[name]
+	n := 0
+	for _, e := range l.byName[name] {
+		if visible != nil && !visible(e) {
+			continue
+		}
+		if n++; n == 1 {
+			found = e
+		}
+		if visible == nil || !l.alone {
+			break
+		}
+	}
+	if n > 1 {
+		return none
+	}
+	return found
+}
+
+// shows reports whether a caller sees e in the list.
+func (l *list[E]) shows(e E, visible func(E) bool) bool {
+	if visible == nil {
+		return l.byName[e.base().Name][0].base() == e.base()
+	}
+	if !visible(e) {
+		return false
+	}
+	same := l.byName[e.base().Name]
+	return len(same) == 1 || listedAs(l.pick(e.base().Name, visible)) == e.base()
+}
+
+// listedAs gives what is behind an entry that may be the zero value.
+func listedAs[E Listed](e E) *Entry {
+	var none E
+	if any(e) == any(none) {
+		return nil
+	}
+	return e.base()
 }
 
 // page gives the entries after cursor (empty: from the start) and the cursor
@@ -118,7 +172,7 @@ func (l *list[E]) page(cursor string, budget int64, visible func(E) bool) (page 
 	}
 	size := int64(0)
 	for _, e := range l.sorted[start:] {
-		if visible != nil && !visible(e) {
+		if !l.shows(e, visible) {
 			continue
 		}
 		size += int64(len(e.base().Modern)) + 1
@@ -133,6 +187,8 @@ func (l *list[E]) page(cursor string, budget int64, visible func(E) bool) (page 
 // declared is one entry of the catalog file on its way into a list.
 type declared[E Listed] struct {
 	name string
+	// variant, where others of the name serve other callers.
+	variant string
 	// same reports whether an entry was made from the same declaration.
 	same  func(E) bool
 	build func() (E, *buildError)
@@ -141,16 +197,17 @@ type declared[E Listed] struct {
 // build makes a list. What previous (may be nil) already prepared and is
 // unchanged is taken over. One bad entry is left out and named.
 func build[E Listed](s *Snapshot, kind string, previous *list[E], entries []declared[E]) *list[E] {
-	l := &list[E]{kind: kind, byName: make(map[string]E, len(entries))}
+	l := &list[E]{kind: kind, byName: make(map[string][]E, len(entries)), known: make(map[identity]E, len(entries)), alone: s.alone()}
 	for _, d := range entries {
-		if _, twice := l.byName[d.name]; twice {
+		id := identity{d.name, d.variant}
+		if _, twice := l.known[id]; twice {
 			s.reject(kind, d.name, ReasonDuplicate, "the name is in the catalog twice, the first counts")
 			continue
 		}
 		var entry E
 		known := false
 		if previous != nil {
-			entry, known = previous.byName[d.name]
+			entry, known = previous.known[id]
 		}
 		if !known || !d.same(entry) {
 			made, err := prepare(d.build)
@@ -160,10 +217,11 @@ func build[E Listed](s *Snapshot, kind string, previous *list[E], entries []decl
 			}
 			entry = made
 		}
-		l.byName[d.name] = entry
+		l.known[id] = entry
+		l.byName[d.name] = append(l.byName[d.name], entry)
 		l.sorted = append(l.sorted, entry)
 	}
-	slices.SortFunc(l.sorted, func(a, b E) int { return a.base().position().compare(b.base().position()) })
+	slices.SortStableFunc(l.sorted, func(a, b E) int { return a.base().position().compare(b.base().position()) })
 	hash := sha256.New()
 	// Other rules may show a caller another list.
 	rules, _ := json.Marshal(s.Config.Access) // Plain data: it cannot fail.
@@ -203,8 +261,8 @@ func digestOf(config any) string {
 
 // inherit gives replaced entries the running calls of the old ones.
 func inherit[E Listed](old, next *list[E]) {
-	for name, e := range next.byName {
-		before, ok := old.byName[name]
+	for id, e := range next.known {
+		before, ok := old.known[id]
 		// One that was taken over has its group, and calls that read it.
 		if ok && before.base() != e.base() {
 			e.base().group = before.base().group
@@ -214,8 +272,8 @@ func inherit[E Listed](old, next *list[E]) {
 
 // withdraw cancels the calls of entries that next lacks.
 func withdraw[E Listed](old, next *list[E]) (idle []<-chan struct{}) {
-	for name, e := range old.byName {
-		if _, stays := next.byName[name]; !stays {
+	for id, e := range old.known {
+		if _, stays := next.known[id]; !stays {
 			idle = append(idle, e.base().group.close())
 		}
 	}

@@ -21,6 +21,8 @@ type Prompt struct {
 	Description []byte
 	// Completions by argument.
 	Completions map[string][]string
+	// Foreign: its arguments and completions are an upstream's business.
+	Foreign bool
 
 	config serverconfig.Prompt
 }
@@ -43,7 +45,7 @@ func declarePrompt(config serverconfig.Prompt, factory PromptFactory) declared[*
 	d.build = func() (*Prompt, *buildError) {
 		p := &Prompt{
 			Entry: Entry{Name: config.Name, Metadata: config.Metadata, kind: access.Prompt, source: config.Source}, config: config,
-			Arguments: config.Arguments, Completions: completions(config.Arguments),
+			Arguments: config.Arguments, Completions: completions(config.Arguments), Foreign: config.Upstream != nil,
 		}
 		definition, failure := p.decode(config.Definition, keyName)
 		if failure != nil {
@@ -64,8 +66,14 @@ func declarePrompt(config serverconfig.Prompt, factory PromptFactory) declared[*
 	return d
 }
 
-// Prompt gives a prompt by its name, nil when there is none.
-func (s *Snapshot) Prompt(name string) *Prompt { return s.prompts.get(name) }
+// Prompt gives a prompt by its name, nil when there is none that the caller
+// may see.
+func (s *Snapshot) Prompt(name string, visible func(*Prompt) bool) *Prompt {
+	return s.prompts.pick(name, visible)
+}
+
+// HasPrompt reports whether there is a prompt of that name.
+func (s *Snapshot) HasPrompt(name string) bool { return s.prompts.get(name) != nil }
 
 // Prompts gives all prompts in the order of lists. It must not be changed.
 func (s *Snapshot) Prompts() []*Prompt { return s.prompts.sorted }

@@ -156,7 +156,7 @@ func TestBadEntriesHarmNoOther(t *testing.T) {
 		}
 		return nil, nil
 	}}, nil)
-	if len(s.Tools()) != 1 || s.Tool("good") == nil {
+	if len(s.Tools()) != 1 || !s.HasTool("good") {
 		t.Errorf("served are %v", s.Tools())
 	}
 	var reasons []string

@@ -6,6 +6,7 @@ package registry
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
@@ -30,8 +31,8 @@ type Snapshot struct {
 	Flagged []podreport.NotServed
 	// Rejected says in words why entries are not served, for the log.
 	Rejected map[string]string
-	// Sources counts the served tools by where they come from.
-	Sources map[string]int
+	// Sources counts what is served by where it comes from.
+	Sources map[string]Counts
 	// ServerInfo is the raw value of _meta's server info.
 	ServerInfo json.RawMessage
 	// Discover is the raw result of server/discover.
@@ -49,11 +50,20 @@ type Snapshot struct {
 	resources *list[*Resource]
 	templates *list[*Resource]
 	prompts   *list[*Prompt]
+	// readers are asked for resources that nothing else serves.
+	readers []*Resource
 	// origins that may pass, exactly.
 	origins map[string]struct{}
 	paths   map[serverconfig.TransportType]string
 	// extensions is the raw object of those that are declared; nil for none.
 	extensions json.RawMessage
+}
+
+// Counts are how many entries of each kind there are.
+type Counts struct {
+	Tools, Prompts int
+	// Resources, templates included.
+	Resources int
 }
 
 // Factories make the handlers of entries from their declarations.
@@ -70,14 +80,13 @@ func Build(config *serverconfig.Config, digest string, factories Factories, prev
 	config = withDefaults(config)
 	s := &Snapshot{
 		Digest: digest, Config: config, Rejected: map[string]string{},
-		origins: map[string]struct{}{}, paths: map[serverconfig.TransportType]string{}, Sources: map[string]int{},
+		origins: map[string]struct{}{}, paths: map[serverconfig.TransportType]string{}, Sources: map[string]Counts{},
 		Access: access.Compile(config.Access),
 	}
 	if previous == nil {
 		previous = &Snapshot{}
 	}
 	s.tools = build(s, kindTool, previous.tools, each(config.Tools, func(c serverconfig.Tool) declared[*Tool] { return declareTool(c, factories.Tool) }))
-	s.note()
 	s.resources = build(s, "resource", previous.resources, each(config.Resources, func(c serverconfig.Resource) declared[*Resource] {
 		return declareResource(c, keyURI, factories.Resource)
 	}))
@@ -87,6 +96,12 @@ func Build(config *serverconfig.Config, digest string, factories Factories, prev
 	s.prompts = build(s, "prompt", previous.prompts, each(config.Prompts, func(c serverconfig.Prompt) declared[*Prompt] {
 		return declarePrompt(c, factories.Prompt)
 	}))
+	for _, config := range config.Readers {
+		if r, err := reader(config, factories.Resource); err == nil {
+			s.readers = append(s.readers, r)
+		}
+	}
+	s.note()
 	for _, origin := range config.AllowedOrigins {
 		s.origins[origin] = struct{}{}
 	}
@@ -116,12 +131,22 @@ func each[C any, D any](configs []C, f func(C) D) []D {
 	return out
 }
 
-// note counts the served tools by their sources, and flags what is odd about
-// those of upstreams.
+// note counts what is served by its sources, and flags what is odd about tools
+// of upstreams.
 func (s *Snapshot) note() {
+	count := func(source string, one Counts) {
+		c := s.Sources[source]
+		s.Sources[source] = Counts{c.Tools + one.Tools, c.Prompts + one.Prompts, c.Resources + one.Resources}
+	}
+	for _, r := range slices.Concat(s.resources.sorted, s.templates.sorted) {
+		count(r.config.Source, Counts{Resources: 1})
+	}
+	for _, p := range s.prompts.sorted {
+		count(p.config.Source, Counts{Prompts: 1})
+	}
 	for _, t := range s.tools.sorted {
-		s.Sources[t.config.Source]++
-		if t.config.Upstream == nil {
+		count(t.config.Source, Counts{Tools: 1})
+		if !serverconfig.FromUpstream(t.config.Source) {
 			continue
 		}
 		if t.Unchecked {
@@ -133,12 +158,26 @@ func (s *Snapshot) note() {
 	}
 }
 
+// alone: where several entries of one name serve one caller, none does.
+func (s *Snapshot) alone() bool {
+	return s.Config.Policy != nil && s.Config.Policy.Conflicts == conflictsHideAll
+}
+
+// conflictsHideAll is the policy of that effect.
+const conflictsHideAll = "HideAll"
+
 func (s *Snapshot) flag(t *Tool, reason string) {
 	s.Flagged = append(s.Flagged, podreport.NotServed{Kind: kindTool, Name: t.Name, Reason: reason})
 }
 
-// Tool gives a tool by its name, nil when there is none.
-func (s *Snapshot) Tool(name string) *Tool { return s.tools.get(name) }
+// Tool gives a tool by its name, nil when there is none that the caller may
+// see.
+func (s *Snapshot) Tool(name string, visible func(*Tool) bool) *Tool {
+	return s.tools.pick(name, visible)
+}
+
+// HasTool reports whether there is a tool of that name.
+func (s *Snapshot) HasTool(name string) bool { return s.tools.get(name) != nil }
 
 // Tools gives all tools in the order of lists. It must not be changed.
 func (s *Snapshot) Tools() []*Tool { return s.tools.sorted }
@@ -186,7 +225,8 @@ func (s *Snapshot) render() {
 	s.Discover = append(out, '}')
 }
 
-// capabilities are those of the declared catalog, served or not. A modern
+// capabilities are those of the declared catalog, served or not: an upstream
+// may bring anything, and is not asked what it has at present. A modern
 // client is told of changes; no stream reaches a legacy client yet, so it is
 // promised none.
 func (s *Snapshot) capabilities(modern bool) []byte {
@@ -195,13 +235,14 @@ func (s *Snapshot) capabilities(modern bool) []byte {
 		changes, updates = `{"listChanged":true}`, `{"listChanged":true,"subscribe":true}`
 	}
 	out := append([]byte(`{"tools":`), changes...)
-	if len(s.Config.Resources)+len(s.Config.Templates) > 0 {
+	upstreams := len(s.Config.Upstreams) > 0
+	if len(s.Config.Resources)+len(s.Config.Templates) > 0 || upstreams {
 		out = wire.AppendField(out, "resources", []byte(updates))
 	}
-	if len(s.Config.Prompts) > 0 {
+	if len(s.Config.Prompts) > 0 || upstreams {
 		out = wire.AppendField(out, "prompts", []byte(changes))
 	}
-	if s.completes() {
+	if s.completes() || upstreams {
 		out = wire.AppendField(out, "completions", []byte("{}"))
 	}
 	return append(s.appendExtensions(out), '}')

@@ -30,8 +30,8 @@ func changesOf(old, next *Snapshot) Changes {
 }
 
 func otherVersions(old, next *list[*Resource]) bool {
-	for name, r := range next.byName {
-		if before := old.byName[name]; before == nil || before.version != r.version {
+	for id, r := range next.known {
+		if before := old.known[id]; before == nil || before.version != r.version {
 			return true
 		}
 	}

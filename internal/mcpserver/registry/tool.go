@@ -88,7 +88,7 @@ func buildTool(config serverconfig.Tool, factory HandlerFactory) (*Tool, *buildE
 func (t *Tool) compileSchemas(definition wire.Object) *buildError {
 	var err error
 	input, output := definition.Get("inputSchema"), definition.Get("outputSchema")
-	foreign := t.config.Upstream != nil
+	foreign := serverconfig.FromUpstream(t.config.Source)
 	if t.Input, err = schema.CompileInput(input); err != nil {
 		if !foreign || !wire.IsObject(input) {
 			return &buildError{ReasonInvalidInput, err}

@@ -4,15 +4,11 @@
 package upstream
 
 import (
-	"context"
 	"slices"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/expression"
 	"github.com/espalier-dev/espalier/internal/glob"
-	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
-	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -23,53 +19,182 @@ type Listing struct {
 	Can client.Abilities
 }
 
-// Composed is a catalog with the tools of its upstreams.
+// Composed is a catalog with what its upstreams bring.
 type Composed struct {
-	// Config holds them beside the declared ones.
+	// Config holds that beside what is declared.
 	Config *serverconfig.Config
-	// NotServed are tools of upstreams that are not served, and why. What the
-	// owner left out by include, exclude or filter is not among them.
+	// NotServed are entries of upstreams that are not served, and why. What
+	// the owner left out by include, exclude or filter is not among them.
 	NotServed []podreport.NotServed
 }
 
-// candidate is a tool of an upstream under its final name.
-type candidate struct {
-	tool serverconfig.Tool
-	// vars of the filter.
-	definition wire.Object
+// candidate is an entry of an upstream under its final identity.
+type candidate[E any] struct {
+	id       string
+	upstream *serverconfig.Upstream
+	entry    E
 }
 
-// Compose joins the tools of listings, by the name of their upstream, to the
-// declared ones, in the order that the design fixes: an upstream's include and
-// exclude, of its own names; prefix; overrides, which give final names; then
-// include, exclude and filter of the server; conflicts; max. It does not
-// change config.
+// Kinds of entries, for the report.
+const (
+	kindTool     = "tool"
+	kindResource = "resource"
+	kindTemplate = "template"
+	kindPrompt   = "prompt"
+)
+
+// Compose joins what listings hold, by the name of their upstream, to what is
+// declared, in the order that the design fixes: an upstream's include and
+// exclude, of its own names; prefix; of tools then overrides, which give final
+// names, and include, exclude and filter of the server; conflicts; of tools
+// max. It does not change config.
 func Compose(config *serverconfig.Config, listings map[string]Listing) Composed {
 	out := Composed{Config: config}
 	if len(config.Upstreams) == 0 {
 		return out
 	}
-	policy := config.Policy
-	if policy == nil {
-		policy = &serverconfig.ToolsPolicy{}
-	}
-	var all []candidate
+	c := newComposer(config)
 	for i := range config.Upstreams {
 		u := &config.Upstreams[i]
-		if listing, ok := listings[u.Name]; ok {
-			all = append(all, out.adapt(u, policy, listing.Tools)...)
+		listing, ok := listings[u.Name]
+		if !ok {
+			continue
+		}
+		c.tools = append(c.tools, c.adaptTools(u, listing.Tools)...)
+		c.resources = append(c.resources, c.adaptResources(u, kindResource, "uri", listing.Resources)...)
+		c.templates = append(c.templates, c.adaptResources(u, kindTemplate, "uriTemplate", listing.Templates)...)
+		c.prompts = append(c.prompts, c.adaptPrompts(u, listing.Prompts)...)
+	}
+	joined := *config
+	c.tools = c.cut(resolve(c, kindTool, c.filter(c.tools), idsOf(config.Tools, c.policy.Reserved, func(t *serverconfig.Tool) string { return t.Name })))
+	joined.Tools = join(config.Tools, c.tools)
+	uri := func(r *serverconfig.Resource) string { return r.URI }
+	c.resources = resolve(c, kindResource, c.resources, idsOf(config.Resources, c.policy.ReservedResources, uri))
+	joined.Resources = join(config.Resources, c.resources)
+	c.templates = resolve(c, kindTemplate, c.templates, idsOf(config.Templates, c.policy.ReservedResources, uri))
+	joined.Templates = join(config.Templates, c.templates)
+	c.prompts = resolve(c, kindPrompt, c.prompts, idsOf(config.Prompts, c.policy.ReservedPrompts, func(p *serverconfig.Prompt) string { return p.Name }))
+	joined.Prompts = join(config.Prompts, c.prompts)
+	joined.Readers = c.readers(config, listings)
+	joined.CacheSeconds, joined.CacheScope = caching(config, listings)
+	return Composed{Config: &joined, NotServed: c.notServed}
+}
+
+// composer is one composition in the making.
+type composer struct {
+	policy    *serverconfig.ToolsPolicy
+	overrides map[string]*serverconfig.Override
+	notServed []podreport.NotServed
+
+	tools                []candidate[serverconfig.Tool]
+	resources, templates []candidate[serverconfig.Resource]
+	prompts              []candidate[serverconfig.Prompt]
+}
+
+func newComposer(config *serverconfig.Config) *composer {
+	c := &composer{policy: config.Policy, overrides: map[string]*serverconfig.Override{}}
+	if c.policy == nil {
+		c.policy = &serverconfig.ToolsPolicy{}
+	}
+	for i := range c.policy.Overrides {
+		c.overrides[c.policy.Overrides[i].Name] = &c.policy.Overrides[i]
+	}
+	return c
+}
+
+func (c *composer) refuse(kind, name, reason string) {
+	c.notServed = append(c.notServed, podreport.NotServed{Kind: kind, Name: name, Reason: reason})
+}
+
+// wanted applies include and exclude of an upstream to one of its own names.
+func wanted(u *serverconfig.Upstream, name string) bool {
+	return (len(u.Include) == 0 || glob.Any(u.Include, name)) && !glob.Any(u.Exclude, name)
+}
+
+// idsOf are the identities that nothing of an upstream can have: declared
+// entries always win, and so does an identity that they quarrel about.
+func idsOf[E any](declared []E, reserved []string, id func(*E) string) map[string]bool {
+	out := make(map[string]bool, len(declared)+len(reserved))
+	for i := range declared {
+		out[id(&declared[i])] = true
+	}
+	for _, name := range reserved {
+		out[name] = true
+	}
+	return out
+}
+
+// resolve leaves one entry per identity: by the policy, that of the first
+// upstream, of the last one, or none at all.
+func resolve[E any](c *composer, kind string, all []candidate[E], taken map[string]bool) []candidate[E] {
+	winner := map[string]int{}
+	several := map[string]bool{}
+	for i := range all {
+		id := all[i].id
+		_, twice := winner[id]
+		several[id] = several[id] || twice
+		if !twice || c.policy.Conflicts == "Newest" {
+			winner[id] = i
 		}
 	}
-	all = out.filter(policy, all)
-	all = out.resolve(config, policy, all)
-	all = out.cut(policy, all)
-	joined := *config
-	joined.Tools = slices.Clip(config.Tools)
+	var out []candidate[E]
 	for i := range all {
-		joined.Tools = append(joined.Tools, all[i].tool)
+		id := all[i].id
+		if taken[id] || winner[id] != i || c.policy.Conflicts == "HideAll" && several[id] {
+			c.refuse(kind, id, podreport.ReasonConflict)
+			continue
+		}
+		out = append(out, all[i])
 	}
-	joined.CacheSeconds, joined.CacheScope = caching(config, listings)
-	out.Config = &joined
+	return out
+}
+
+// cut keeps the first policy.Max tools.
+func (c *composer) cut(all []candidate[serverconfig.Tool]) []candidate[serverconfig.Tool] {
+	if len(all) <= int(c.policy.Max) {
+		return all
+	}
+	for _, t := range all[c.policy.Max:] {
+		c.refuse(kindTool, t.id, podreport.ReasonOverMax)
+	}
+	return all[:c.policy.Max]
+}
+
+// join gives a new list of what is declared and what upstreams bring.
+func join[E any](declared []E, brought []candidate[E]) []E {
+	out := slices.Clip(declared)
+	for i := range brought {
+		out = append(out, brought[i].entry)
+	}
+	return out
+}
+
+// readers are the upstreams that are asked for resources which nothing else
+// serves, such as those that a tool's answer names. One with an include is
+// not: what is not listed has no name that could be included. What one lists
+// and is not served is not read there either.
+func (c *composer) readers(config *serverconfig.Config, listings map[string]Listing) []serverconfig.UpstreamResource {
+	served := map[string]bool{}
+	for _, list := range [][]candidate[serverconfig.Resource]{c.resources, c.templates} {
+		for _, r := range list {
+			served[r.upstream.Name+" "+r.id] = true
+		}
+	}
+	var out []serverconfig.UpstreamResource
+	for i := range config.Upstreams {
+		u := &config.Upstreams[i]
+		listing, ok := listings[u.Name]
+		if !ok || !listing.Can.Resources || len(u.Include) > 0 {
+			continue
+		}
+		reader := serverconfig.UpstreamResource{Upstream: u.Name}
+		for _, e := range slices.Concat(listing.Resources, listing.Templates) {
+			if !served[u.Name+" "+e.ID] {
+				reader.Hidden = append(reader.Hidden, e.ID)
+			}
+		}
+		out = append(out, reader)
+	}
 	return out
 }
 
@@ -89,127 +214,4 @@ func caching(config *serverconfig.Config, listings map[string]Listing) (seconds 
 		}
 	}
 	return seconds, scope
-}
-
-func (c *Composed) refuse(name, reason string) {
-	c.NotServed = append(c.NotServed, podreport.NotServed{Kind: "tool", Name: name, Reason: reason})
-}
-
-// adapt gives the tools of one upstream under their final names.
-func (c *Composed) adapt(u *serverconfig.Upstream, policy *serverconfig.ToolsPolicy, tools []client.Entry) []candidate {
-	overrides := make(map[string]*serverconfig.Override, len(policy.Overrides))
-	for i := range policy.Overrides {
-		overrides[policy.Overrides[i].Name] = &policy.Overrides[i]
-	}
-	var out []candidate
-	for _, tool := range tools {
-		if len(u.Include) > 0 && !glob.Any(u.Include, tool.Name) || glob.Any(u.Exclude, tool.Name) {
-			continue
-		}
-		override := overrides[u.Prefix+tool.Name]
-		name := finalName(u, tool.Name, override)
-		definition, err := wire.DecodeObject(tool.Definition)
-		switch {
-		case err != nil:
-			continue // The client read it before.
-		case needsTask(definition):
-			c.refuse(name, podreport.ReasonTasksUnsupported)
-			continue
-		case !mcp.ValidToolName(name):
-			c.refuse(name, podreport.ReasonInvalidName)
-			continue
-		}
-		definition = adapted(definition, u.Name, name, override)
-		out = append(out, candidate{definition: definition, tool: serverconfig.Tool{
-			Name: name, Definition: encode(definition), Source: Source(u.Name), Metadata: metadata(u, override),
-			Upstream: &serverconfig.UpstreamTool{Upstream: u.Name, Tool: tool.Name},
-		}})
-	}
-	return out
-}
-
-// Source of the tools of an upstream.
-func Source(upstream string) string { return "upstream/" + upstream }
-
-func finalName(u *serverconfig.Upstream, own string, override *serverconfig.Override) string {
-	if override != nil && override.Rename != "" {
-		return override.Rename
-	}
-	return u.Prefix + own
-}
-
-// filter applies include, exclude and filter to final names.
-func (c *Composed) filter(policy *serverconfig.ToolsPolicy, all []candidate) []candidate {
-	var program *expression.Program
-	if policy.Filter != "" {
-		var err error
-		if program, err = expression.Compile(expression.Filter, policy.Filter, expression.Bool); err != nil {
-			return nil // The operator says so of the server.
-		}
-	}
-	return slices.DeleteFunc(all, func(t candidate) bool {
-		name := t.tool.Name
-		if len(policy.Include) > 0 && !glob.Any(policy.Include, name) || glob.Any(policy.Exclude, name) {
-			return true
-		}
-		if program == nil {
-			return false
-		}
-		value, err := wire.Decode(t.tool.Definition)
-		definition, _ := value.(map[string]any)
-		if err != nil {
-			c.refuse(name, podreport.ReasonFilterFailed)
-			return true
-		}
-		keep, err := program.Eval(context.Background(), expression.ToolVars(definition, t.tool.Metadata, t.tool.Source))
-		if err != nil {
-			c.refuse(name, podreport.ReasonFilterFailed)
-			return true
-		}
-		kept, _ := keep.(bool)
-		return !kept
-	})
-}
-
-// resolve leaves one tool per name. A declared one always wins, and so does a
-// name that declared tools quarrel about.
-func (c *Composed) resolve(config *serverconfig.Config, policy *serverconfig.ToolsPolicy, all []candidate) []candidate {
-	taken := make(map[string]bool, len(config.Tools)+len(policy.Reserved))
-	for i := range config.Tools {
-		taken[config.Tools[i].Name] = true
-	}
-	for _, name := range policy.Reserved {
-		taken[name] = true
-	}
-	winner := map[string]int{}
-	several := map[string]bool{}
-	for i := range all {
-		name := all[i].tool.Name
-		_, twice := winner[name]
-		several[name] = several[name] || twice
-		if !twice || policy.Conflicts == "Newest" {
-			winner[name] = i
-		}
-	}
-	var out []candidate
-	for i := range all {
-		name := all[i].tool.Name
-		if taken[name] || winner[name] != i || policy.Conflicts == "HideAll" && several[name] {
-			c.refuse(name, podreport.ReasonConflict)
-			continue
-		}
-		out = append(out, all[i])
-	}
-	return out
-}
-
-// cut keeps the first policy.Max.
-func (c *Composed) cut(policy *serverconfig.ToolsPolicy, all []candidate) []candidate {
-	if len(all) <= int(policy.Max) {
-		return all
-	}
-	for _, t := range all[policy.Max:] {
-		c.refuse(t.tool.Name, podreport.ReasonOverMax)
-	}
-	return all[:policy.Max]
 }

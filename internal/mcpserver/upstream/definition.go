@@ -25,10 +25,7 @@ func needsTask(definition wire.Object) bool {
 // adapted gives a definition its final name and what an override says. All
 // else stays as the upstream wrote it.
 func adapted(definition wire.Object, upstream, name string, override *serverconfig.Override) wire.Object {
-	out := set(definition, "name", text(name))
-	if description, _ := out.Text("description"); description == "" {
-		out = set(out, "description", text("(from upstream "+upstream+")"))
-	}
+	out := described(set(definition, "name", text(name)), upstream)
 	if override == nil {
 		return out
 	}
@@ -42,6 +39,14 @@ func adapted(definition wire.Object, upstream, name string, override *serverconf
 		out = set(out, "annotations", override.Annotations)
 	}
 	return out
+}
+
+// described says where an entry without a description comes from.
+func described(definition wire.Object, upstream string) wire.Object {
+	if description, _ := definition.Text("description"); description != "" {
+		return definition
+	}
+	return set(definition, "description", text("(from upstream "+upstream+")"))
 }
 
 func text(s string) []byte { return wire.AppendString(nil, s) }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/credentials"
 	"github.com/espalier-dev/espalier/internal/mcpserver/outbound"
+	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -183,14 +184,15 @@ func (m *Manager) Listings() map[string]Listing {
 }
 
 // Report says how each upstream fares, in the order of the catalog. served
-// counts the tools of each that are served.
-func (m *Manager) Report(served map[string]int) []podreport.Upstream {
+// counts what is served by its source.
+func (m *Manager) Report(served map[string]registry.Counts) []podreport.Upstream {
 	var out []podreport.Upstream
 	for _, s := range m.all() {
+		n := served[serverconfig.SourceOf(s.config.Name)]
 		s.mu.Lock()
 		out = append(out, podreport.Upstream{
-			Name: s.config.Name, State: s.state, Reason: string(s.reason), Protocol: s.protocol, Tools: served[Source(s.config.Name)],
-			Child: s.childState(),
+			Name: s.config.Name, State: s.state, Reason: string(s.reason), Protocol: s.protocol,
+			Tools: n.Tools, Resources: n.Resources, Prompts: n.Prompts, Child: s.childState(),
 		})
 		s.mu.Unlock()
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -161,7 +162,8 @@ func (s *source) up(l *lease, listing *Listing) {
 	s.take(listing)
 	s.m.metrics.up(s.config.Name, true)
 	if was != podreport.UpstreamReady {
-		s.log.Info("Upstream is ready", "protocol", l.Version(), "tools", len(listing.Tools))
+		s.log.Info("Upstream is ready", "protocol", l.Version(), "tools", len(listing.Tools),
+			"resources", len(listing.Resources), "templates", len(listing.Templates), "prompts", len(listing.Prompts))
 		s.m.changed()
 	}
 }
@@ -169,16 +171,21 @@ func (s *source) up(l *lease, listing *Listing) {
 // take puts a list in place and tells when it differs.
 func (s *source) take(listing *Listing) {
 	s.mu.Lock()
-	same := s.listing != nil && s.listing.equal(listing)
+	before := s.listing
+	listing.keep(before)
+	same := before != nil && before.equal(listing)
 	s.listing = listing
 	s.mu.Unlock()
+	if len(listing.Failed) > 0 && (before == nil || !slices.Equal(before.Failed, listing.Failed)) {
+		s.log.Warn("Lists of an upstream cannot be read, what was known of them stays", "methods", listing.Failed)
+	}
 	if !same {
 		s.m.changed()
 	}
 }
 
-// lost says that the upstream does not answer. Its tools are withdrawn when
-// that lasts.
+// lost says that the upstream does not answer. What it brought is withdrawn
+// when that lasts.
 func (s *source) lost(err error) {
 	s.replace(nil)
 	s.mu.Lock()
@@ -204,7 +211,7 @@ func (s *source) withdraw() {
 	}
 	s.mu.Unlock()
 	if gone {
-		s.log.Warn("Upstream stayed away, its tools are withdrawn")
+		s.log.Warn("Upstream stayed away, what it brought is withdrawn")
 		s.m.changed()
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 )
 
@@ -140,6 +141,23 @@ func (s *source) listen(ctx context.Context, l *lease, live chan<- bool) {
 func (l *Listing) equal(o *Listing) bool {
 	return l.Can == o.Can && l.Private == o.Private && sameTTL(l.Lists, o.Lists) &&
 		sameEntries(l.Tools, o.Tools) && sameEntries(l.Resources, o.Resources) && sameEntries(l.Templates, o.Templates) && sameEntries(l.Prompts, o.Prompts)
+}
+
+// keep takes over from before what could not be read this time.
+func (l *Listing) keep(before *Listing) {
+	if before == nil {
+		return
+	}
+	for _, method := range l.Failed {
+		switch method {
+		case mcp.MethodResourcesList:
+			l.Resources = before.Resources
+		case mcp.MethodResourceTemplates:
+			l.Templates = before.Templates
+		case mcp.MethodPromptsList:
+			l.Prompts = before.Prompts
+		}
+	}
 }
 
 func sameEntries(a, b []client.Entry) bool {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -369,5 +370,40 @@ func TestHeaderText(t *testing.T) {
 		if got := HeaderText(text); got != want {
 			t.Errorf("%q is %q", text, got)
 		}
+	}
+}
+
+// TestListsOfAllKinds: what a server declares is read, page by page, and a list
+// that fails takes no other with it.
+func TestListsOfAllKinds(t *testing.T) {
+	f := fakemcp.New()
+	f.Settings.Capabilities = map[string]any{
+		"tools": map[string]any{}, "resources": map[string]any{"subscribe": true, "listChanged": true}, "prompts": map[string]any{}, "completions": map[string]any{},
+	}
+	f.On("resources/list", func(c *fakemcp.Call) {
+		if c.Cursor() == "" {
+			c.Result(map[string]any{"resources": []any{map[string]any{"uri": "a:1", "name": "n"}, map[string]any{"name": "no uri"}}, "nextCursor": "2"})
+			return
+		}
+		c.Result(map[string]any{"resources": []any{map[string]any{"uri": "a:1"}, map[string]any{"uri": "a:2"}}, "nextCursor": "2"})
+	})
+	f.On("prompts/list", func(c *fakemcp.Call) { c.Error(http.StatusOK, -32603, "broken", nil) })
+	web := httptest.NewServer(f)
+	t.Cleanup(web.Close)
+	s := mustConnect(t, options(web.URL))
+	want := Abilities{Tools: true, Resources: true, ResourcesChanged: true, Subscribe: true, Prompts: true, Completions: true}
+	if s.Abilities() != want {
+		t.Errorf("declares %+v", s.Abilities())
+	}
+	lists, err := s.Lists(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lists.Tools) != 1 || len(lists.Resources) != 2 || lists.Resources[0].Name != "n" || lists.Resources[1].ID != "a:2" || lists.Templates != nil || lists.Prompts != nil {
+		t.Errorf("listed %+v", lists)
+	}
+	// The fake knows no templates, which is no failure.
+	if !slices.Equal(lists.Failed, []string{"prompts/list"}) {
+		t.Errorf("failed %q", lists.Failed)
 	}
 }

@@ -102,7 +102,7 @@ func (s *Session) discovered(raw []byte) (offered []string, err error) {
 	}
 	s.revision = r
 	s.declared(result.Get("capabilities"))
-	s.ttl, s.private = caching(result)
+	s.ttl, s.private = Caching(result)
 	return offered, nil
 }
 
@@ -176,8 +176,8 @@ func (s *Session) declared(raw []byte) {
 	s.abilities = a
 }
 
-// caching reads ttlMs and cacheScope of a result.
-func caching(result wire.Object) (ttl *time.Duration, private bool) {
+// Caching reads ttlMs and cacheScope of a result.
+func Caching(result wire.Object) (ttl *time.Duration, private bool) {
 	if ms, err := strconv.ParseFloat(string(result.Get("ttlMs")), 64); err == nil && ms >= 0 {
 		d := time.Duration(min(ms, float64(time.Hour/time.Millisecond))) * time.Millisecond
 		ttl = &d

@@ -170,7 +170,7 @@ func listError(err error) error {
 
 // limit takes the shortest ttl of all pages, and private if one is.
 func (l *Lists) limit(page wire.Object) {
-	ttl, private := caching(page)
+	ttl, private := Caching(page)
 	if ttl != nil && (l.TTL == nil || *ttl < *l.TTL) {
 		l.TTL = ttl
 	}
