@@ -22,8 +22,8 @@ const (
 	// PodSecurityViolation, CatalogTooLarge. On an MCPTool, MCPResource or
 	// MCPPrompt also NoExecutor (True), InvalidInputSchema,
 	// InvalidOutputSchema, InvalidExpression, InvalidMeta, InvalidURL,
-	// InvalidURI, InvalidAuth, Conflict, ServerNotFound, NoServers, ServerNotFronted,
-	// Suspended, Filtered.
+	// InvalidURI, InvalidAuth, Conflict, ServerNotFound, NoServers,
+	// ServerNotFronted, Suspended, Filtered.
 	ConditionAccepted = "Accepted"
 
 	// ConditionResolvedRefs: the Secrets, ConfigMaps and MCPServers that are named exist.
@@ -58,8 +58,8 @@ const (
 	// ConditionUpstreamsReady: the upstreams answer.
 	//
 	// True: UpstreamsReady, NotApplicable. False: UpstreamsUnavailable,
-	// ChildExited, ServerNotFound, UpstreamCycle, UpstreamAuthRequired; the
-	// message names the upstreams. Unknown: Pending, ScaledToZero, Suspended.
+	// ChildExited, ServerNotFound, UpstreamCycle, UpstreamAuthRequired,
+	// InvalidAuth; the message names the upstreams. Unknown: Pending, ScaledToZero, Suspended.
 	ConditionUpstreamsReady = "UpstreamsReady"
 
 	// ConditionContractMet: the tools are those of the contract. True:

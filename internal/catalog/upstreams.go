@@ -44,6 +44,10 @@ func ResolveUpstreams(server *mcpv1.MCPServer, lookup func(name string) *mcpv1.M
 		if u.ServerRef != nil {
 			connection, resolved.Verdict = dereference(server, u.ServerRef.Name, lookup, address)
 		}
+		if resolved.Verdict.Accepted && connection.Auth != nil && connection.Auth.OAuthTokenExchange != nil && !knowsTokens(server) {
+			resolved.Verdict = refused(mcpv1.ReasonInvalidAuth,
+				"It exchanges the caller's own token (auth.oauthTokenExchange), and callers here have none. Set spec.auth.jwt or spec.auth.serviceAccounts.")
+		}
 		if resolved.Verdict.Accepted {
 			resolved.Config = upstreamConfig(u, connection)
 			resolved.Refs = SortRefs(ConnectionRefs(connection))

@@ -22,7 +22,10 @@ type Target struct {
 	// (the probe's own credential at servers of ours with auth). An
 	// Authorization header in Headers wins. It counts as a credential.
 	BearerToken func() (string, error)
-	TLS         TLS
+	// OAuth, when set, asks a token endpoint for the token instead. An
+	// Authorization header in Headers wins.
+	OAuth *OAuth
+	TLS   TLS
 
 	// ReportURL is where the pod of our image reports, empty for others. It
 	// is dialled at DialAddress's IP when that is set.
@@ -45,6 +48,17 @@ type Header struct {
 	// Credential: it is there to authenticate. With one, 401 and 403 mean
 	// AuthRejected, without AuthRequired.
 	Credential bool
+}
+
+// OAuth is a client at an authorization server (RFC 6749, 4.4). Its token
+// endpoint is dialled by the probe's policy, without redirects.
+type OAuth struct {
+	TokenURL         string
+	ClientID, Secret string
+	Scopes           []string
+	// Audience and Resource that the token is to be for; empty for none.
+	Audience, Resource string
+	TLS                TLS
 }
 
 // TLS of a target.

@@ -10,6 +10,9 @@ type examples struct {
 	good, bad []string
 }
 
+// someClient of an authorization server.
+const someClient = `{tokenURL: "http://a", clientID: a, clientSecretRef: {name: a, key: a}}`
+
 // patterns has examples for every pattern, by its text.
 var patterns = map[string]examples{
 	`^[-._a-zA-Z0-9]+$`: {
@@ -40,6 +43,18 @@ var patterns = map[string]examples{
 	`^[!#-\[\]-~]+$`: {
 		good: []string{`tools:read`, `https://example.com/scope`, `"!"`},
 		bad:  []string{`"a b"`, `'a"b'`, `'a\b'`, `ä`},
+	},
+	`^https?://([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?][!"$-z|~]*)?$`: {
+		good: []string{`http://idp`, `https://login.example.com/realms/a/token?x=1`, `"https://[fd00::1]:8443/token"`},
+		bad:  []string{`ftp://idp/token`, `http://user:pw@idp/token`, `"http://idp/{tenant}/token"`, `"http://{idp}/token"`, `"http://idp/token#a"`, `"http://idp/to ken"`, `"http://idp/a\nb"`},
+	},
+	`^[ -~]+$`: {
+		good: []string{`a`, `"a b:c"`},
+		bad:  []string{`"a\nb"`, `é`},
+	},
+	`^[A-Za-z][A-Za-z0-9+.-]*:[!"$-~]+$`: {
+		good: []string{`"https://api.example.com"`, `urn:example:api`},
+		bad:  []string{`/api`, `"https://a#b"`, `"https://a b"`, `"abc:"`},
 	},
 	`^\S+$`: {
 		good: []string{`"docs://*"`, `"docs://{id}/a?b"`, `"*"`},
@@ -214,9 +229,10 @@ var rules = map[string]examples{
 		good: []string{`{name: a, url: "http://a"}`, `{name: a, serverRef: {name: b}}`},
 		bad:  []string{`{name: a}`, `{name: a, url: "http://a", serverRef: {name: b}}`},
 	},
-	"headers and tls need url: a serverRef inherits those of the MCPServer it names": {
+	"headers, auth and tls need url: a serverRef inherits those of the MCPServer it names": {
 		good: []string{`{name: a, url: "http://a", headers: [{name: A, value: b}], tls: {serverName: a}}`},
-		bad:  []string{`{name: a, serverRef: {name: b}, headers: [{name: A, value: b}]}`, `{name: a, serverRef: {name: b}, tls: {serverName: a}}`},
+		bad: []string{`{name: a, serverRef: {name: b}, headers: [{name: A, value: b}]}`, `{name: a, serverRef: {name: b}, tls: {serverName: a}}`,
+			`{name: a, serverRef: {name: b}, auth: {oauthClientCredentials: ` + someClient + `}}`},
 	},
 	"headers of an upstream cannot use expression, since its connection is shared by all callers: use value, secretKeyRef or configMapKeyRef": {
 		good: []string{`{name: a, url: "http://a", headers: [{name: A, value: b}]}`},
@@ -229,6 +245,30 @@ var rules = map[string]examples{
 	"an override changes something: set rename, title, description, annotations or metadata": {
 		good: []string{`{name: a, rename: b}`, `{name: a, title: b}`, `{name: a, description: b}`, `{name: a, annotations: {readOnlyHint: true}}`, `{name: a, metadata: {a: b}}`},
 		bad:  []string{`{name: a}`},
+	},
+
+	// Tokens of authorization servers.
+	"auth sets the header Authorization: leave it out of headers": {
+		good: []string{`{name: a, method: GET, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `}, headers: [{name: X-A, value: a}]}`, `{name: a, method: GET, url: "http://a", headers: [{name: authorization, value: a}]}`},
+		bad:  []string{`{name: a, method: GET, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `}, headers: [{name: X-A, value: a}, {name: authorization, value: a}]}`},
+	},
+	"set exactly one of auth.oauthClientCredentials and auth.oauthTokenExchange: each request is made for a caller": {
+		good: []string{`{name: a, method: GET, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `}}`, `{name: a, method: GET, url: "http://a", auth: {oauthTokenExchange: ` + someClient + `}}`},
+		bad:  []string{`{name: a, method: GET, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `, oauthTokenExchange: ` + someClient + `}}`},
+	},
+	"external.auth sets the header Authorization: leave it out of external.headers": {
+		good: []string{`{type: External, external: {url: "http://a", auth: {oauthClientCredentials: ` + someClient + `}, headers: [{name: X-A, value: a}]}}`},
+		bad:  []string{`{type: External, external: {url: "http://a", auth: {oauthClientCredentials: ` + someClient + `}, headers: [{name: AUTHORIZATION, value: a}]}}`},
+	},
+	"oauthTokenExchange exchanges the callers' own tokens: set auth.jwt or auth.serviceAccounts": {
+		good: []string{
+			`{auth: {serviceAccounts: {audiences: [a]}}, upstreams: [{name: a, url: "http://a", auth: {oauthTokenExchange: ` + someClient + `}}]}`,
+			`{upstreams: [{name: a, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `}}]}`,
+		},
+		bad: []string{
+			`{upstreams: [{name: a, url: "http://a"}, {name: b, url: "http://a", auth: {oauthTokenExchange: ` + someClient + `}}]}`,
+			`{auth: {apiKeys: {secretRef: {name: a}}}, upstreams: [{name: b, url: "http://a", auth: {oauthTokenExchange: ` + someClient + `}}]}`,
+		},
 	},
 	"burst needs requestsPerSecond": {
 		good: []string{`{requestsPerSecond: 1, burst: 1}`, `{requestsPerSecond: 1}`},

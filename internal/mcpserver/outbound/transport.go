@@ -97,14 +97,13 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ok {
 		return response, nil
 	}
-	fresh, _, err := t.token(r.Context())
-	if err != nil || fresh == token {
-		closeBody(again)
-		return response, nil
+	if fresh, _, err := t.token(r.Context()); err == nil && fresh != token {
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxRefusal))
+		_ = response.Body.Close()
+		return t.base.RoundTrip(with(again, fresh))
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxRefusal))
-	_ = response.Body.Close()
-	return t.base.RoundTrip(with(again, fresh))
+	closeBody(again)
+	return response, nil // There is no better answer than the refusal.
 }
 
 // maxRefusal is how much of a refusal is read, so that its connection can be

@@ -290,6 +290,17 @@ func (m *Manager) retire(l *lease) {
 	})
 }
 
+// start runs f behind, unless the manager is closed.
+func (m *Manager) start(f func()) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.life.Err() != nil {
+		return false
+	}
+	m.work.Go(f)
+	return true
+}
+
 // closeTime is how long the end of a session may take; a child may need some
 // of it to end in good order.
 const closeTime = 6 * time.Second

@@ -30,7 +30,7 @@ func (m *Manager) pass(ctx context.Context, c *call.Call, upstream string, do fu
 	if c.Hops >= maxHops {
 		return nil, call.Fail(call.HopLimit, "the call came through %d servers and is not passed on", c.Hops)
 	}
-	result, err := m.attempt(ctx, upstream, do)
+	result, err := m.attempt(ctx, c, upstream, do)
 	outcome := "ok"
 	var failure *call.Error
 	switch {
@@ -45,23 +45,29 @@ func (m *Manager) pass(ctx context.Context, c *call.Call, upstream string, do fu
 	return result, err
 }
 
-func (m *Manager) attempt(ctx context.Context, upstream string, do func(session) (*call.Result, error)) (*call.Result, error) {
+func (m *Manager) attempt(ctx context.Context, c *call.Call, upstream string, do func(session) (*call.Result, error)) (*call.Result, error) {
 	s := m.source(upstream)
 	if s == nil {
 		return nil, unavailable(upstream, nil)
 	}
 	for attempt := 0; ; attempt++ {
-		l, done, ok := s.use()
-		if !ok {
-			return nil, unavailable(upstream, nil)
+		var final *call.Error
+		l, speak, done, err := s.useFor(ctx, c.Caller)
+		switch {
+		case errors.As(err, &final):
+			return nil, final
+		case err != nil && ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case l == nil:
+			return nil, unavailable(upstream, err)
 		}
-		result, err := do(l.session)
+		result, err := do(speak)
 		done()
 		lost := client.ReasonOf(err) == client.SessionLost
 		if lost {
 			l.dead.Store(true)
+			s.forget(l)
 		}
-		var final *call.Error
 		switch {
 		case err == nil || errors.As(err, &final):
 			return result, err

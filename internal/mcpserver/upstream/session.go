@@ -6,6 +6,7 @@ package upstream
 import (
 	"context"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 )
 
@@ -42,14 +43,17 @@ type session interface {
 
 var _ session = (*client.Session)(nil)
 
-// open opens a session with what the upstream is.
-func (s *source) open(ctx context.Context) (session, error) {
+// open opens a session with what the upstream is, for all callers.
+func (s *source) open(ctx context.Context) (session, error) { return s.openFor(ctx, nil) }
+
+// openFor opens a session for one caller, or for all.
+func (s *source) openFor(ctx context.Context, caller *principal.Principal) (session, error) {
 	options := client.Options{
 		URL: s.config.URL, Protocol: s.config.Protocol, Version: s.m.options.Version, MaxBytes: s.m.maxBytes.Load(),
 	}
 	if s.config.Stdio != nil {
 		s.process(&options)
-	} else if err := s.dial(&options); err != nil {
+	} else if err := s.dial(&options, caller); err != nil {
 		return nil, &client.Error{Reason: client.CredentialMissing, Cause: err}
 	}
 	opened, err := client.Connect(ctx, options)

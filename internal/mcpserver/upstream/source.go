@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/outbound"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/process"
 	"github.com/espalier-dev/espalier/internal/podreport"
@@ -27,6 +29,9 @@ type source struct {
 	log    *slog.Logger
 	stop   context.CancelFunc
 	poke   chan struct{}
+	// authorizer of its requests; nil for none.
+	authorizer *outbound.Authorizer
+	callers    callers
 
 	mu      sync.Mutex
 	session *lease
@@ -59,6 +64,9 @@ func newSource(m *Manager, config serverconfig.Upstream, before *Listing) *sourc
 	s := &source{
 		config: config, m: m, log: m.log.With("upstream", config.Name), poke: make(chan struct{}, 1),
 		fresh: make(chan struct{}), state: podreport.UpstreamPending,
+	}
+	if m.options.Authorizer != nil {
+		s.authorizer = m.options.Authorizer(&config.Connection)
 	}
 	ctx, cancel := context.WithCancel(m.life)
 	s.stop = cancel
@@ -94,6 +102,7 @@ func (s *source) run(ctx context.Context) {
 		backoff = min(2*backoff, s.m.timing.MaxBackoff)
 	}
 	s.replace(nil)
+	s.forgetAll()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.expiry != nil {
@@ -129,14 +138,18 @@ func (s *source) connect(ctx context.Context) (*lease, *Listing, error) {
 }
 
 // dial fills options for a connection over HTTP, with the keys that are
-// mounted now.
-func (s *source) dial(options *client.Options) (err error) {
+// mounted now; caller, if there is one, is whose session it is.
+func (s *source) dial(options *client.Options, caller *principal.Principal) (err error) {
 	if options.Header, options.Credential, err = s.m.headers(s.config.Headers); err != nil {
 		return err
 	}
 	options.Credential = options.Credential || s.config.TLS != nil && s.config.TLS.CertFile != ""
-	options.HTTP, err = s.m.options.Client(s.config.TLS)
-	return err
+	if options.HTTP, err = s.m.options.Client(s.config.TLS); err != nil {
+		return err
+	}
+	options.Credential = options.Credential || s.authorizer != nil
+	options.HTTP = s.authorizer.Client(options.HTTP, caller)
+	return nil
 }
 
 func (s *source) list(ctx context.Context, l *lease) (*Listing, error) {
@@ -236,6 +249,7 @@ func (s *source) replace(l *lease) {
 	s.mu.Unlock()
 	if old != nil && old != l {
 		s.m.retire(old)
+		s.forgetAll()
 	}
 }
 

@@ -6,6 +6,7 @@
 package oauthtest
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -130,10 +131,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			answer(w, http.StatusBadRequest, map[string]any{"error": "invalid_request"})
 			return
 		}
-		if parts := strings.Split(subject, "."); len(parts) == 3 { // Short, and no token of its own.
-			subject = parts[2][:16]
-		}
-		token += "-of-" + subject
+		token += "-of-" + nameOf(subject)
 	default:
 		answer(w, http.StatusBadRequest, map[string]any{"error": "unsupported_grant_type"})
 		return
@@ -144,6 +142,23 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		out["expires_in"] = s.lasting
 	}
 	answer(w, http.StatusOK, out)
+}
+
+// nameOf is the subject of a JSON Web Token, whose signature is not looked at;
+// any other token is a name.
+func nameOf(token string) string {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return token
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		Subject string `json:"sub"`
+	}
+	if err != nil || json.Unmarshal(raw, &claims) != nil {
+		return "nobody"
+	}
+	return claims.Subject
 }
 
 func (s *Server) knows(r *http.Request) bool {
