@@ -27,9 +27,10 @@ down() {
 trap down EXIT
 
 fixtures() {
-  build_programs ./test/fixtures/backend ./test/fixtures/fakemcp
+  build_programs ./test/fixtures/backend ./test/fixtures/fakemcp ./test/fixtures/badchild
   go_image backend example-backend dev
   go_image fakemcp fakemcp dev
+  go_image badchild badchild dev
 }
 
 if [[ -n $LOCAL ]] && ! local_cluster_up; then
@@ -41,6 +42,7 @@ if [[ -z ${E2E_INSTALLED:-} ]]; then
   step 'Build the operator and the server, and their images' operator_images
   step 'Build the fixtures' fixtures
   step 'Make the image of server-everything' everything_image
+  step 'Make the image of servers from npm' npm_image
   step 'Install the operator' install_operator
 fi
 export E2E_KUBECONFIG=$KUBECONFIG

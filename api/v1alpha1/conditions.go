@@ -62,8 +62,11 @@ const (
 	// InvalidAuth; the message names the upstreams. Unknown: Pending, ScaledToZero, Suspended.
 	ConditionUpstreamsReady = "UpstreamsReady"
 
-	// ConditionContractMet: the tools are those of the contract. True:
-	// NotApplicable.
+	// ConditionContractMet: the tools and instructions that the replicas give
+	// are those of the contract.
+	//
+	// True: ContractMet, NotApplicable. False: Drifted. Unknown: Pending,
+	// ScaledToZero, Suspended.
 	ConditionContractMet = "ContractMet"
 
 	// ConditionServed, of an MCPTool, MCPResource or MCPPrompt: clients of the
@@ -107,6 +110,14 @@ const (
 	ReasonInvalidLimits = "InvalidLimits"
 	// ReasonInvalidExtensions: an extension has no proper name or is no object; it is not declared.
 	ReasonInvalidExtensions = "InvalidExtensions"
+	// ReasonInvalidContract: a pinned digest is not that of its fields.
+	ReasonInvalidContract = "InvalidContract"
+	// ReasonContractMet: all is as it was promised.
+	ReasonContractMet = "ContractMet"
+	// ReasonDrifted: something is not as it was promised; the message names
+	// tools, parts and digests. Of a registration: it is not what a contract
+	// with onDrift Hide promises.
+	ReasonDrifted = "Drifted"
 	// ReasonInvalidPodTemplate: workload.podTemplate cannot be merged; the message has the path.
 	ReasonInvalidPodTemplate = "InvalidPodTemplate"
 	// ReasonPodSecurityViolation: the pods break the Pod Security level of --pod-security.

@@ -196,7 +196,9 @@ type PromptContent struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=4
 	// +kubebuilder:validation:MaxLength=349528
-	Blob []byte `json:"blob,omitempty"`
+	// +kubebuilder:validation:Format=""
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`
+	Blob []byte `json:"blob,omitempty"` // Without a format: CEL would read it as base64 for URLs, and refuse '+' and '/'.
 
 	// expression is CEL that gives the data: a string for Text; bytes, or a
 	// string of base64, for Image and Audio; a string (text) or bytes (blob)

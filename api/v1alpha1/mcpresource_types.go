@@ -139,7 +139,9 @@ type MCPResourceSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=4
 	// +kubebuilder:validation:MaxLength=349528
-	Blob []byte `json:"blob,omitempty"`
+	// +kubebuilder:validation:Format=""
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`
+	Blob []byte `json:"blob,omitempty"` // Without a format: CEL would read it as base64 for URLs, and refuse '+' and '/'.
 
 	// configMapKeyRef takes the content from a ConfigMap. Changes are live and
 	// told to subscribers.

@@ -81,6 +81,8 @@ type MCPServerList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.external.auth) || !has(self.external.headers) || self.external.headers.all(h, h.name.lowerAscii() != 'authorization')",message="external.auth sets the header Authorization: leave it out of external.headers"
 // +kubebuilder:validation:XValidation:rule="!has(self.upstreams) || has(self.auth) && (has(self.auth.jwt) || has(self.auth.serviceAccounts)) || self.upstreams.all(u, !has(u.auth) || !has(u.auth.oauthTokenExchange))",message="oauthTokenExchange exchanges the callers' own tokens: set auth.jwt or auth.serviceAccounts"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.external.headers) || self.external.headers.all(h, !has(h.expression))",message="external.headers cannot use expression, which needs a call: use value, secretKeyRef or configMapKeyRef"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.contract) || !(has(self.contract.onDrift) && self.contract.onDrift == 'Hide')",message="contract.onDrift Hide needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server and can withhold nothing of it"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.contract) || !has(self.contract.tools) || self.contract.tools.all(t, !has(t.upstreamDigest))",message="contract.tools[].upstreamDigest needs type Tools or Stdio: only those have upstreams"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.upstreams)",message="upstreams needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server"
 type MCPServerSpec struct {
 	// type says what runs behind the server. The member of that name is set,
@@ -173,6 +175,11 @@ type MCPServerSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Extensions *JSON `json:"extensions,omitempty"`
+
+	// contract is what clients were promised: digests of tools and of the
+	// instructions. The condition ContractMet tells whether it is kept.
+	// +optional
+	Contract *Contract `json:"contract,omitempty"` //nolint:kubeapilinter // Its rule says in words that it cannot be empty.
 
 	// cacheSeconds is how long clients may keep lists. Defaults to 5.
 	// +optional

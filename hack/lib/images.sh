@@ -11,6 +11,7 @@
 
 REGISTRY=${IMAGE_REGISTRY:-ghcr.io/espalier-dev}
 EVERYTHING_PACKAGE=@modelcontextprotocol/server-everything@2026.8.31
+NPM_PACKAGES=("$EVERYTHING_PACKAGE" @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31)
 OUT=$ROOT/bin/cluster
 
 # platforms to build for: this machine's, or those of clusters elsewhere.
@@ -49,6 +50,14 @@ go_image() {
 # everything_image makes the image of a third party's MCP server from npm.
 everything_image() {
   deliver example-everything dev "$EVERYTHING_PACKAGE" node --package "$EVERYTHING_PACKAGE"
+}
+
+# npm_image makes an image in which several servers from npm lie ready, to be
+# wrapped. It runs the first of them.
+npm_image() {
+  local package arguments=()
+  for package in "${NPM_PACKAGES[@]}"; do arguments+=(--package "$package"); done
+  deliver example-npm dev "${NPM_PACKAGES[*]}" node "${arguments[@]}"
 }
 
 # deliver NAME TAG KEY ARGUMENTS... makes an image, unless the one of KEY was

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/contract"
 	"github.com/espalier-dev/espalier/internal/expression"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -26,6 +27,8 @@ type Catalog struct {
 	Verdicts map[ID]Verdict
 	// Served are the accepted registrations.
 	Served map[ID]*Compiled
+	// Drifted are declared tools that spec.contract hides, as they are, by name.
+	Drifted map[string]contract.Tool
 	// Refs of the accepted registrations, the upstreams and auth, sorted.
 	Refs []Ref
 	// reserved are the identities that conflicting entries hide from one
@@ -54,6 +57,7 @@ func Build(server *mcpv1.MCPServer, registrations []*Compiled, trust serverconfi
 	c.secure(server)
 	candidates := c.admit(server, registrations)
 	c.resolveConflicts(server, candidates)
+	c.holdToContract(server)
 	for _, t := range c.Served {
 		c.list(t)
 		c.Refs = append(c.Refs, t.Refs...)

@@ -137,7 +137,11 @@ func (c *Catalog) AddUpstreams(server *mcpv1.MCPServer, upstreams []Upstream) {
 	c.Config.Require(serverconfig.FeatureUpstreams)
 	if server.Spec.Stdio != nil {
 		c.Config.Require(serverconfig.FeatureStdio)
+		if server.Spec.Stdio.Sharing == mcpv1.SharingPerClient {
+			c.Config.Require(serverconfig.FeaturePerClient)
+		}
 	}
+	c.addContract(server)
 	c.Config.Policy = toolsPolicy(server.Spec.Tools)
 	for _, list := range c.reserved {
 		slices.Sort(list)
@@ -152,6 +156,8 @@ const (
 	defaultStartup     = 120
 	defaultHandshake   = 10
 	defaultStderrBytes = 64 << 10
+	defaultProcesses   = 20
+	defaultIdle        = 300
 )
 
 func stdio(server *mcpv1.MCPServer) *serverconfig.Stdio {
@@ -161,10 +167,22 @@ func stdio(server *mcpv1.MCPServer) *serverconfig.Stdio {
 		HandshakeTimeoutSeconds: defaultHandshake, MaxMessageBytes: defaultMaxMessageBytes, MaxStderrBytes: defaultStderrBytes,
 	}
 	set(&out.StartupTimeoutSeconds, server.Spec.StartupTimeoutSeconds)
+	for _, ask := range in.Forward {
+		out.Forward = append(out.Forward, serverconfig.Ask(ask))
+	}
+	if out.Forward == nil {
+		out.Forward = []serverconfig.Ask{serverconfig.AskElicitation}
+	}
+	slices.Sort(out.Forward)
+	if in.Sharing == mcpv1.SharingPerClient {
+		out.PerClient, out.MaxProcesses, out.IdleSeconds = true, defaultProcesses, defaultIdle
+	}
 	if l := in.Limits; l != nil {
 		set(&out.HandshakeTimeoutSeconds, l.HandshakeTimeoutSeconds)
 		set(&out.MaxMessageBytes, l.MaxMessageBytes)
 		set(&out.MaxStderrBytes, l.MaxStderrBytes)
+		set(&out.MaxProcesses, l.MaxProcesses)
+		set(&out.IdleSeconds, l.IdleSeconds)
 	}
 	named := in.Env
 	if w := server.Spec.Workload; w != nil {

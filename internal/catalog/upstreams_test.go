@@ -6,6 +6,7 @@ package catalog
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,10 +98,32 @@ func TestChildInCatalog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"r":["upstreams","stdio"],"u":[{"name":"Stdio","url":"","stdio":{"command":["npx","-y","x"],"workingDir":"/w","env":["A","B","C"],"startupTimeoutSeconds":300,"handshakeTimeoutSeconds":3,"maxMessageBytes":10485760,"maxStderrBytes":65536}},` +
+	want := `{"r":["upstreams","stdio"],"u":[{"name":"Stdio","url":"","stdio":{"command":["npx","-y","x"],"workingDir":"/w","env":["A","B","C"],"startupTimeoutSeconds":300,"handshakeTimeoutSeconds":3,"maxMessageBytes":10485760,"maxStderrBytes":65536,"forward":["Elicitation"]}},` +
 		`{"name":"u","url":"http://u.test"}]}`
 	if string(raw) != want {
 		t.Errorf("got  %s\nwant %s", raw, want)
+	}
+}
+
+func TestChildPerClientInCatalog(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{image: node, command: [a], sharing: PerClient}`:                                                                        `{"r":["upstreams","stdio","stdio-per-client"],"u":{"perClient":true,"maxProcesses":20,"idleSeconds":300,"forward":["Elicitation"]}}`,
+		`{image: node, command: [a], sharing: PerClient, forward: [Sampling, Roots], limits: {maxProcesses: 3, idleSeconds: 4}}`: `{"r":["upstreams","stdio","stdio-per-client"],"u":{"perClient":true,"maxProcesses":3,"idleSeconds":4,"forward":["Roots","Sampling"]}}`,
+		`{image: node, command: [a], sharing: Shared}`:                                                                           `{"r":["upstreams","stdio"],"u":{"forward":["Elicitation"]}}`,
+	} {
+		server := serverOf(t, "files", `{type: Stdio, stdio: `+spec+`}`)
+		c := Build(server, nil, serverconfig.ProbeTrust{})
+		c.AddUpstreams(server, ResolveUpstreams(server, nil, address))
+		child := c.Config.Upstreams[0].Stdio
+		child.Command, child.StartupTimeoutSeconds, child.HandshakeTimeoutSeconds, child.MaxMessageBytes, child.MaxStderrBytes = nil, 0, 0, 0, 0
+		raw, err := json.Marshal(map[string]any{"u": child, "r": c.Config.Requires})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.NewReplacer(`"command":null,"startupTimeoutSeconds":0,"handshakeTimeoutSeconds":0,"maxMessageBytes":0,"maxStderrBytes":0,`, "").Replace(string(raw))
+		if got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", spec, got, want)
+		}
 	}
 }
 

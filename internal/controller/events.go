@@ -46,7 +46,7 @@ func toldConditions(before, after *mcpv1.MCPServerStatus) []string {
 	if !startsWell(before, ready) {
 		told = append(told, mcpv1.ConditionReady)
 	}
-	for _, t := range []string{mcpv1.ConditionResolvedRefs, mcpv1.ConditionAvailable} {
+	for _, t := range []string{mcpv1.ConditionResolvedRefs, mcpv1.ConditionAvailable, mcpv1.ConditionContractMet} {
 		v := conditionVerdict(after.Conditions, t)
 		if v.status == metav1.ConditionFalse && v.reason != ready.reason && !passing(v.reason) {
 			told = append(told, t)

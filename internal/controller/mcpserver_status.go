@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/catalog"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/prober"
 	"github.com/espalier-dev/espalier/internal/resources"
@@ -40,7 +41,7 @@ func serverStatus(s *serverScope) mcpv1.MCPServerStatus {
 	set(mcpv1.ConditionHealthy, e.healthy)
 	set(mcpv1.ConditionSynced, e.synced)
 	set(mcpv1.ConditionUpstreamsReady, e.upstreamsReady)
-	set(mcpv1.ConditionContractMet, yes(mcpv1.ReasonNotApplicable, "The server has no contract."))
+	set(mcpv1.ConditionContractMet, e.contractMet)
 	set(mcpv1.ConditionReady, e.ready)
 	setOrRemove(&status.Conditions, mcpv1.ConditionReconciling, e.reconciling, s.server.Generation, now)
 	setOrRemove(&status.Conditions, mcpv1.ConditionStalled, e.stalled, s.server.Generation, now)
@@ -218,7 +219,7 @@ func count(n *int) *int32 {
 // evaluation is what a pass knows, condensed from the scope.
 type evaluation struct {
 	accepted, resolvedRefs, available, healthy, synced, ready verdict
-	upstreamsReady                                            verdict
+	upstreamsReady, contractMet                               verdict
 	reconciling, stalled                                      *verdict
 	// upstreams as the pods see them.
 	upstreams []mcpv1.ObservedUpstream
@@ -258,6 +259,7 @@ func evaluate(s *serverScope) *evaluation {
 	e.healthy = healthyVerdict(s, e)
 	e.synced = syncedVerdict(s, e)
 	e.upstreams, e.upstreamsReady = upstreamsVerdict(s, e)
+	e.contractMet = contractVerdict(s, e)
 	e.blocked = blockedVerdict(s, e)
 	e.ready, e.reconciling, e.stalled = readyVerdict(s, e)
 	e.forgetEntries = e.zero || e.noTraffic(s) || e.healthy.reason == mcpv1.ReasonAuthRequired ||
@@ -276,6 +278,9 @@ func acceptedVerdict(s *serverScope) verdict {
 	}
 	if s.catalog != nil && !s.catalog.Server.Accepted {
 		return no(s.catalog.Server.Reason, s.catalog.Server.Message)
+	}
+	if v := catalog.CheckContract(s.server); !v.Accepted {
+		return no(v.Reason, v.Message)
 	}
 	return yes(mcpv1.ReasonAccepted, "The spec is sound.")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 )
@@ -19,6 +20,7 @@ type metrics struct {
 	ready    *prometheus.GaugeVec
 	tools    *prometheus.GaugeVec
 	healthy  *prometheus.GaugeVec
+	contract *prometheus.GaugeVec
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
@@ -30,9 +32,10 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		ready:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "espalier_mcpserver_ready", Help: "1 while the MCPServer is Ready, else 0."}, perServer),
 		tools:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "espalier_mcpserver_tools", Help: "Tools proved on the wire; absent while unknown."}, perServer),
 		healthy:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "espalier_mcpserver_healthy_replicas", Help: "Replicas that take traffic and were proved."}, perServer),
+		contract: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "espalier_mcpserver_contract_met", Help: "1 while the MCPServer keeps its contract, 0 while it does not; absent without one and while unknown."}, perServer),
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.pokes, m.applies, m.statuses, m.ready, m.tools, m.healthy)
+		registerer.MustRegister(m.pokes, m.applies, m.statuses, m.ready, m.tools, m.healthy, m.contract)
 	}
 	// A rate needs the series before the first poke.
 	m.pokes.WithLabelValues(pokeFirst)
@@ -66,6 +69,14 @@ func (m *metrics) observeServer(key types.NamespacedName, status mcpv1.MCPServer
 	m.ready.WithLabelValues(key.Namespace, key.Name).Set(ready)
 	setOrDrop(m.tools, key, status.ToolCount)
 	setOrDrop(m.healthy, key, status.HealthyReplicas)
+	var met *int32
+	switch c := conditionVerdict(status.Conditions, mcpv1.ConditionContractMet); {
+	case c.reason == mcpv1.ReasonContractMet:
+		met = ptr.To[int32](1)
+	case c.reason == mcpv1.ReasonDrifted:
+		met = ptr.To[int32](0)
+	}
+	setOrDrop(m.contract, key, met)
 }
 
 func setOrDrop(gauge *prometheus.GaugeVec, key types.NamespacedName, value *int32) {
@@ -77,7 +88,7 @@ func setOrDrop(gauge *prometheus.GaugeVec, key types.NamespacedName, value *int3
 }
 
 func (m *metrics) forgetServer(key types.NamespacedName) {
-	for _, gauge := range []*prometheus.GaugeVec{m.ready, m.tools, m.healthy} {
+	for _, gauge := range []*prometheus.GaugeVec{m.ready, m.tools, m.healthy, m.contract} {
 		gauge.DeleteLabelValues(key.Namespace, key.Name)
 	}
 }

@@ -78,7 +78,7 @@ func podsTrouble(s *serverScope) *trouble {
 }
 
 func podTrouble(s *serverScope, pod *corev1.Pod) *trouble {
-	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+	for _, c := range slices.Concat(initialising(pod), pod.Status.ContainerStatuses) {
 		if t := containerTrouble(s, pod, c); t != nil {
 			return t
 		}
@@ -90,6 +90,18 @@ func podTrouble(s *serverScope, pod *corev1.Pod) *trouble {
 		return &trouble{6, mcpv1.ReasonUnschedulable, fmt.Sprintf("No node takes pod %s. Read: kubectl describe pod %s -n %s. Check spec.workload.resources, nodeSelector, tolerations and affinity.", pod.Name, pod.Name, pod.Namespace)}
 	}
 	return nil
+}
+
+// initialising are the init containers of the pod that have not done their
+// work yet.
+func initialising(pod *corev1.Pod) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for _, c := range pod.Status.InitContainerStatuses {
+		if t := c.State.Terminated; t == nil || t.ExitCode != 0 {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // containerTrouble tells what keeps a container from serving. The texts do not

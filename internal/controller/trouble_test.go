@@ -63,6 +63,18 @@ func TestPodsTrouble(t *testing.T) {
 			p.Status.ContainerStatuses = nil
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: podSecret}}
 		}, reason: mcpv1.ReasonUnschedulable, messages: []string{"No node takes pod web-1", "nodeSelector"}},
+		"init failed": {pod: func(p *corev1.Pod) {
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "espalier-install", State: corev1.ContainerState{Terminated: terminated(1, 0, "")}}}
+		}, reason: mcpv1.ReasonContainerExited, messages: []string{"espalier-install", "status 1"}},
+		"init done": {pod: func(p *corev1.Pod) {
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "espalier-install", State: corev1.ContainerState{Terminated: terminated(0, 0, "Completed")}}}
+		}},
+		"init done at the third attempt": {pod: func(p *corev1.Pod) {
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+				Name: "espalier-install", RestartCount: 2, State: corev1.ContainerState{Terminated: terminated(0, 0, "Completed")},
+				LastTerminationState: corev1.ContainerState{Terminated: terminated(1, 0, "Error")},
+			}}
+		}},
 		"merely starting": {},
 		"creating":        {state: isWaiting("ContainerCreating")},
 	}

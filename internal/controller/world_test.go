@@ -297,7 +297,7 @@ func (w *world) report() *mcpprobe.Report {
 		if list := lists[entry.List]; list != nil {
 			list.Entries = append(list.Entries, mcpprobe.Entry{Name: mcpprobe.EscapeName(entry.Name()), Digest: entry.Wire.Digest})
 		} else {
-			r.Tools.Tools = append(r.Tools.Tools, mcpprobe.Tool{Name: entry.Name(), Digest: entry.Wire.Digest})
+			r.Tools.Tools = append(r.Tools.Tools, mcpprobe.Tool{Name: entry.Name(), Digest: entry.Wire.Digest, Fields: entry.Wire.Fields})
 		}
 	}
 	r.ResourceCount, r.PromptCount = r.Resources.Count(), r.Prompts.Count()

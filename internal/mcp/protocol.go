@@ -69,8 +69,10 @@ const (
 	MethodPromptsList         = "prompts/list"
 	MethodPromptsGet          = "prompts/get"
 	MethodComplete            = "completion/complete"
-	MethodSubscriptionsListen = "subscriptions/listen" // modern only
-	MethodSetLevel            = "logging/setLevel"     // legacy only
+	MethodSubscriptionsListen = "subscriptions/listen"  // modern only
+	MethodSetLevel            = "logging/setLevel"      // legacy only
+	MethodSubscribe           = "resources/subscribe"   // legacy only
+	MethodUnsubscribe         = "resources/unsubscribe" // legacy only
 
 	// What a server asks of a client: as requests in the legacy era, in
 	// inputRequests in the modern one.
@@ -78,7 +80,8 @@ const (
 	MethodCreateMessage = "sampling/createMessage"
 	MethodListRoots     = "roots/list"
 
-	NotificationInitialized  = "notifications/initialized" // legacy only
+	NotificationRootsChanged = "notifications/roots/list_changed" // legacy only
+	NotificationInitialized  = "notifications/initialized"        // legacy only
 	NotificationCancelled    = "notifications/cancelled"
 	NotificationProgress     = "notifications/progress"
 	NotificationToolsChanged = "notifications/tools/list_changed"
@@ -174,3 +177,7 @@ func ValidToolName(name string) bool {
 	}
 	return true
 }
+
+// LogLevels are the words for the severity of log messages, the least severe
+// first.
+var LogLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}

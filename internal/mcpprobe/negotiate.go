@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/contract"
 	"github.com/espalier-dev/espalier/internal/mcp"
 )
 
@@ -22,7 +23,9 @@ type handshake struct {
 	capabilities  []string
 	listChanged   bool
 	catalogDigest string
-	ttl           *time.Duration
+	// instructions is the digest of the instructions; empty without.
+	instructions string
+	ttl          *time.Duration
 }
 
 // attempt is a handshake in one era.
@@ -191,22 +194,21 @@ func (n *negotiation) initialize(ctx context.Context, version string) {
 }
 
 // discover asks a modern server what it is; once again when it refuses the
-// version and names one that is spoken here.
+// version and names one that is spoken here, be it the same.
 func (e *exchange) discover(ctx context.Context, c *call) (*handshake, *failure) {
 	a, f := e.do(ctx, c)
-	if f != nil && f.rpc != nil && f.rpc.code == mcp.CodeUnsupportedProtocolVersion {
+	for again := false; f != nil; again = true {
+		if f.rpc == nil || f.rpc.code != mcp.CodeUnsupportedProtocolVersion {
+			return nil, f
+		}
 		f.offered = f.rpc.versions
 		f.outcome = UnsupportedProtocol
-		for _, version := range mcp.ModernVersions {
-			if version != c.version && slices.Contains(f.offered, version) {
-				c.version = version
-				a, f = e.do(ctx, c)
-				break
-			}
+		at := slices.IndexFunc(mcp.ModernVersions, func(version string) bool { return slices.Contains(f.offered, version) })
+		if again || at < 0 {
+			return nil, f
 		}
-	}
-	if f != nil {
-		return nil, f
+		c.version = mcp.ModernVersions[at]
+		a, f = e.do(ctx, c)
 	}
 	supported, ok := member(a.result, "supportedVersions")
 	if !ok {
@@ -301,6 +303,9 @@ func (h *handshake) fill(result []byte, secrets []string) {
 	h.server = ServerInfo{Name: escape(struck(name, secrets), maxServerInfo), Version: escape(struck(version, secrets), maxServerInfo)}
 	if digest, _ := stringMember(meta, mcp.MetaCatalogDigest); wellFormedDigest(digest) {
 		h.catalogDigest = digest
+	}
+	if instructions, ok := stringMember(result, "instructions"); ok {
+		h.instructions = contract.OfText(instructions)
 	}
 	h.ttl = ttlOf(result)
 	capabilities, _ := member(result, "capabilities")

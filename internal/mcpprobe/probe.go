@@ -79,6 +79,7 @@ func (e *exchange) run(ctx context.Context, r *Report) *failure {
 	}
 	r.Era, r.ProtocolVersion, r.Server = h.era, h.version, h.server
 	r.Capabilities, r.CatalogDigest = h.capabilities, h.catalogDigest
+	r.Instructions = h.instructions
 	r.ListChanged, r.TTL = h.listChanged, h.ttl
 	if h.era == EraLegacy {
 		if f := e.confirm(ctx, h); f != nil {

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,6 +102,7 @@ func TestDiscoverVersions(t *testing.T) {
 	}{
 		"newer only":                     {modern: refuse("2030-01-01"), want: unsupported, offered: []string{"2030-01-01"}},
 		"newer and a legacy one":         {modern: refuse("2030-01-01", "2025-03-26"), legacy: true, want: proved, version: "2025-03-26"},
+		"names what it refuses":          {modern: refuse(mcp.ModernVersions[0]), want: unsupported, offered: mcp.ModernVersions[:1]},
 		"refuses and names nothing":      {modern: refuse(), want: unsupported},
 		"refuses, but initialize works":  {modern: refuse(), legacy: true, want: proved, version: "2025-06-18"},
 		"header mismatch":                {modern: func(c *fakemcp.Call) { c.Error(400, mcp.CodeHeaderMismatch, foreign, nil) }, want: failed(mcpprobe.HandshakeRejected, mcpprobe.StepDiscover)},
@@ -136,6 +138,24 @@ func TestDiscoverVersions(t *testing.T) {
 				t.Errorf("offered (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A server that refuses a version and names it as supported is asked again.
+func TestDiscoverRefusedOnce(t *testing.T) {
+	var refused atomic.Bool
+	fake := eras(true, false)
+	fake.On(mcp.MethodDiscover, func(c *fakemcp.Call) {
+		if refused.Swap(true) {
+			c.WellBehaved()
+			return
+		}
+		c.Error(400, mcp.CodeUnsupportedProtocolVersion, foreign, map[string]any{"supported": mcp.ModernVersions})
+	})
+	r := newBench(t, fake).probe()
+	wantResult(t, r, proved)
+	if r.Era != mcpprobe.EraModern {
+		t.Errorf("era %q", r.Era)
 	}
 }
 

@@ -49,6 +49,9 @@ type Report struct {
 	// CatalogDigest as discover or initialize carried it in _meta; empty for
 	// servers that are not ours and for what is not a digest.
 	CatalogDigest string
+	// Instructions is the digest, as of contract.OfText, of the instructions
+	// that the server gives; empty without.
+	Instructions string
 
 	// Tools tells an unknown list from one not declared and from an empty one.
 	Tools ToolList

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/espalier-dev/espalier/internal/contract"
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/podreport"
 )
@@ -92,6 +93,7 @@ const (
 	maxReportEntries = 1024
 	maxReportWord    = 64
 	maxReportCount   = 1000000
+	maxReportText    = 200
 	maxReportPath    = 600 // secrets/NAME/KEY, 253 bytes each at most
 )
 
@@ -117,6 +119,7 @@ func decodeReport(data []byte) (*podreport.Report, error) {
 	}
 	report.NotServed = cleanEntries(report.NotServed, &report.Truncated)
 	report.Flagged = cleanEntries(report.Flagged, &report.Truncated)
+	report.Drift = cleanDrift(report.Drift, &report.Truncated)
 	report.Upstreams = bounded(report.Upstreams, &report.Truncated)
 	for i := range report.Upstreams {
 		u := &report.Upstreams[i]
@@ -125,6 +128,10 @@ func decodeReport(data []byte) (*podreport.Report, error) {
 		if u.Reason != "" {
 			u.Reason = wordOr(u.Reason, "Unknown")
 		}
+		if u.Phase != "" {
+			u.Phase = wordOr(u.Phase, "Unknown")
+		}
+		u.Message, u.Hint = escape(u.Message, maxReportText), escape(u.Hint, maxReportText)
 		if !mcp.WellFormedVersion(u.Protocol) {
 			u.Protocol = ""
 		}
@@ -134,7 +141,7 @@ func decodeReport(data []byte) (*podreport.Report, error) {
 				c.Signal = wordOr(c.Signal, "Unknown")
 			}
 		}
-		for _, n := range []*int{&u.Tools, &u.Resources, &u.Prompts} {
+		for _, n := range []*int{&u.Tools, &u.Resources, &u.Prompts, &u.Clients} {
 			*n = min(max(*n, 0), maxReportCount)
 		}
 	}
@@ -151,6 +158,28 @@ func cleanEntries(entries []podreport.NotServed, truncated *bool) []podreport.No
 	}
 	return entries
 }
+
+// cleanDrift keeps digests that are well formed and parts that are words.
+func cleanDrift(entries []podreport.Drift, truncated *bool) []podreport.Drift {
+	entries = bounded(entries, truncated)
+	for i := range entries {
+		d := &entries[i]
+		d.Name = EscapeName(d.Name)
+		d.Parts = bounded(d.Parts, truncated)
+		for j := range d.Parts {
+			d.Parts[j] = wordOr(d.Parts[j], "unknown")
+		}
+		for _, digest := range []*string{&d.Digest, &d.UpstreamDigest} {
+			if rest, ok := strings.CutPrefix(*digest, contract.Version+":"); *digest != "" && (!ok || !wellFormedDigest(rest)) {
+				*digest = unknownDigest
+			}
+		}
+	}
+	return entries
+}
+
+// unknownDigest stands for one that is not well formed.
+const unknownDigest = "unknown"
 
 func bounded[T any](entries []T, truncated *bool) []T {
 	if len(entries) > maxReportEntries {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/espalier-dev/espalier/internal/contract"
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/mcpprobe/fakemcp"
@@ -57,6 +58,12 @@ func TestReport(t *testing.T) {
 		"good": {report(good), mcpprobe.Proved, &podreport.Report{
 			Version: 2, ServerVersion: "1.0", CatalogDigest: digest, CatalogState: podreport.CatalogLoaded,
 			NotServed: []podreport.NotServed{{Kind: "tool", Name: `x\u202ey`, Reason: "NoHandler"}, {Kind: "unknown", Reason: "Unknown"}},
+		}},
+		"drift": {report(`{"version":1,"catalogState":"Loaded","drift":[
+			{"name":"a\u202eb","digest":"v1:` + digest + `","parts":["description","FOREIGN words"],"upstreamDigest":"FOREIGN","hidden":true}]}`), mcpprobe.Proved, &podreport.Report{
+			Version: 1, CatalogState: podreport.CatalogLoaded, Drift: []podreport.Drift{
+				{Name: `a\u202eb`, Digest: "v1:" + digest, Parts: []string{"description", "unknown"}, UpstreamDigest: "unknown", Hidden: true},
+			},
 		}},
 		"no catalog yet": {report(`{"version":1,"catalogState":"Missing"}`), mcpprobe.Proved, &podreport.Report{Version: 1, CatalogState: podreport.CatalogMissing}},
 		"bad digest":     {report(`{"version":1,"catalogState":"Loaded","catalogDigest":"FOREIGN"}`), mcpprobe.ReportInvalid, nil},
@@ -142,6 +149,24 @@ func TestCatalogDigest(t *testing.T) {
 	}
 }
 
+// Instructions are told by their digest alone, in both eras.
+func TestInstructions(t *testing.T) {
+	for text, want := range map[string]string{"Be kind.": contract.OfText("Be kind."), "": ""} {
+		for _, era := range []string{mcp.MethodDiscover, mcp.MethodInitialize} {
+			fake := eras(era == mcp.MethodDiscover, true)
+			fake.On(era, func(c *fakemcp.Call) {
+				c.Result(map[string]any{
+					"protocolVersion": "2025-06-18", "supportedVersions": []string{"2026-07-28"},
+					"instructions": text, "capabilities": map[string]any{},
+				})
+			})
+			if r := newBench(t, fake).probe(); r.Instructions != want {
+				t.Errorf("%s %q: %q, want %q", era, text, r.Instructions, want)
+			}
+		}
+	}
+}
+
 // Facts: times, hints and words are none, everything else is one.
 func TestFacts(t *testing.T) {
 	base := mcpprobe.Report{Outcome: mcpprobe.Proved, Step: mcpprobe.StepDone}
@@ -151,17 +176,18 @@ func TestFacts(t *testing.T) {
 		change func(*mcpprobe.Report)
 		same   bool
 	}{
-		"latency":     {func(r *mcpprobe.Report) { r.Latency = time.Second }, true},
-		"steps":       {func(r *mcpprobe.Report) { r.Steps = []mcpprobe.StepTiming{{}} }, true},
-		"ttl":         {func(r *mcpprobe.Report) { r.TTL = &ttl }, true},
-		"diagnostics": {func(r *mcpprobe.Report) { r.Diagnostics.PeerWords = "x" }, true},
-		"outcome":     {func(r *mcpprobe.Report) { r.Outcome = mcpprobe.Timeout }, false},
-		"count":       {func(r *mcpprobe.Report) { r.PromptCount = &one }, false},
-		"tool":        {func(r *mcpprobe.Report) { r.Tools.Tools = []mcpprobe.Tool{{Name: "a"}} }, false},
-		"digest":      {func(r *mcpprobe.Report) { r.CatalogDigest = digest }, false},
-		"pod":         {func(r *mcpprobe.Report) { r.Pod = &podreport.Report{} }, false},
-		"pod outcome": {func(r *mcpprobe.Report) { r.PodOutcome = mcpprobe.Timeout }, false},
-		"warning":     {func(r *mcpprobe.Report) { r.Warnings = []mcpprobe.Warning{{}} }, false},
+		"latency":      {func(r *mcpprobe.Report) { r.Latency = time.Second }, true},
+		"steps":        {func(r *mcpprobe.Report) { r.Steps = []mcpprobe.StepTiming{{}} }, true},
+		"ttl":          {func(r *mcpprobe.Report) { r.TTL = &ttl }, true},
+		"diagnostics":  {func(r *mcpprobe.Report) { r.Diagnostics.PeerWords = "x" }, true},
+		"outcome":      {func(r *mcpprobe.Report) { r.Outcome = mcpprobe.Timeout }, false},
+		"count":        {func(r *mcpprobe.Report) { r.PromptCount = &one }, false},
+		"tool":         {func(r *mcpprobe.Report) { r.Tools.Tools = []mcpprobe.Tool{{Name: "a"}} }, false},
+		"digest":       {func(r *mcpprobe.Report) { r.CatalogDigest = digest }, false},
+		"instructions": {func(r *mcpprobe.Report) { r.Instructions = "v1:x" }, false},
+		"pod":          {func(r *mcpprobe.Report) { r.Pod = &podreport.Report{} }, false},
+		"pod outcome":  {func(r *mcpprobe.Report) { r.PodOutcome = mcpprobe.Timeout }, false},
+		"warning":      {func(r *mcpprobe.Report) { r.Warnings = []mcpprobe.Warning{{}} }, false},
 	} {
 		changed := base
 		tc.change(&changed)

@@ -137,7 +137,7 @@ func events(t *testing.T, body io.Reader) <-chan map[string]any {
 		defer close(out)
 		scanner := bufio.NewScanner(body)
 		for scanner.Scan() {
-			if data, ok := strings.CutPrefix(scanner.Text(), "data: "); ok {
+			if data, ok := strings.CutPrefix(scanner.Text(), "data: "); ok && data != "" {
 				var m map[string]any
 				if err := json.Unmarshal([]byte(data), &m); err != nil {
 					t.Errorf("%s: %v", data, err)

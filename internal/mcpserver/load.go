@@ -96,6 +96,8 @@ func (s *Server) put(ctx context.Context, what string) {
 	next.Auth = s.auth.Build(config)
 	s.noteHidden(next.Hidden)
 	next.NotServed = append(next.NotServed, composed.NotServed...)
+	next.Drift = composed.Drift
+	next.Flagged = append(next.Flagged, composed.Flagged...)
 	for _, name := range slices.Sorted(maps.Keys(next.Rejected)) {
 		s.log.Warn("Entry is not served", "entry", name, "why", next.Rejected[name])
 	}

@@ -51,6 +51,7 @@ func (s *Server) Report() podreport.Report {
 	report.CatalogDigest = snapshot.Digest
 	report.NotServed = slices.Clone(snapshot.NotServed)
 	report.Flagged = slices.Clone(snapshot.Flagged)
+	report.Drift = slices.Clone(snapshot.Drift)
 	report.Upstreams = s.upstreams.Report(snapshot.Sources)
 	for _, path := range files(snapshot.Config) {
 		report.Credentials = append(report.Credentials, s.credentials.Status(path))

@@ -28,6 +28,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/httpgate"
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/streamhttp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
@@ -107,12 +108,15 @@ func New(options Options) *Server {
 	s.gate = httpgate.New(s.metrics)
 	s.loader.changed = make(chan struct{}, 1)
 	s.upstreams = upstream.New(upstream.Options{
-		Client: s.factory.Client, Authorizer: s.factory.Authorizer, Credentials: s.credentials, Changed: s.loader.wake,
+		Client: s.factory.Client, Authorizer: s.factory.Authorizer, Operation: s.factory.Operation, Credentials: s.credentials,
+		Changed: s.loader.wake, Updated: s.registry.ContentChanged,
 		Version: options.Version, Log: s.log, Timing: options.Upstreams,
 	})
 	s.factory.Upstreams = s.upstreams
 	s.metrics.Register(s.upstreams.Collectors()...)
 	s.engine = engine.New(s.registry, s.metrics, s.log, options.Middleware...)
+	s.engine.Sessions().OnEnd(func(ended *session.Session) { s.upstreams.SessionEnded(ended.ID) })
+	s.engine.Sessions().OnRoots(func(told *session.Session) { s.upstreams.RootsChanged(told.ID) })
 	s.watcher = catalogfile.New(options.CatalogDir, s.log, s.load, func(state podreport.CatalogState) { s.metrics.Reload(string(state)) })
 	s.transports = append([]transport.Transport{streamhttp.New(s.metrics, s.log)}, options.Transports...)
 	return s
@@ -149,6 +153,8 @@ func (s *Server) Start() error {
 	s.background.Go(func() { s.watcher.Run(watch) })
 	s.background.Go(func() { s.recompose(watch) })
 	s.background.Go(func() { s.watchSources(watch) })
+	s.background.Go(func() { s.engine.TellSessions(watch) })
+	s.background.Go(func() { s.engine.Sessions().Run(watch) })
 	if s.options.Reap {
 		s.background.Go(func() { process.Reap(base) })
 	}
@@ -244,6 +250,7 @@ func (s *Server) drain(ctx context.Context) error {
 	defer cancel()
 	s.cancelWatcher()
 	s.registry.Close()
+	s.engine.Sessions().Close()
 	err := s.main.Shutdown(ctx)
 	for _, t := range s.transports {
 		err = errors.Join(err, t.Stop(ctx))

@@ -298,10 +298,10 @@ func TestUpstreamAnswers(t *testing.T) {
 		"meta": {func(c *fakemcp.Call) {
 			c.Result(map[string]any{"content": []any{}, "_meta": map[string]any{"mine": 1, "io.modelcontextprotocol/x": 2}})
 		}, "", `,"mine":1}`},
-		"asks back": {func(c *fakemcp.Call) { c.Result(map[string]any{"resultType": "input_required", "requestState": "s"}) }, "InvalidResult", ""},
-		"no JSON":   {func(c *fakemcp.Call) { c.Text(http.StatusOK, "application/json", "}{") }, "UpstreamUnavailable", ""},
-		"breaks":    {(*fakemcp.Call).Drop, "UpstreamUnavailable", ""},
-		"too large": {func(c *fakemcp.Call) { c.Result(map[string]any{"content": []any{strings.Repeat("x", 2<<20)}}) }, "ResultTooLarge", ""},
+		"of an unknown type": {func(c *fakemcp.Call) { c.Result(map[string]any{"resultType": "task", "taskId": "s"}) }, "InvalidResult", ""},
+		"no JSON":            {func(c *fakemcp.Call) { c.Text(http.StatusOK, "application/json", "}{") }, "UpstreamUnavailable", ""},
+		"breaks":             {(*fakemcp.Call).Drop, "UpstreamUnavailable", ""},
+		"too large":          {func(c *fakemcp.Call) { c.Result(map[string]any{"content": []any{strings.Repeat("x", 2<<20)}}) }, "ResultTooLarge", ""},
 		"pretty words": {func(c *fakemcp.Call) {
 			c.Stream(fakemcp.Data(strings.ReplaceAll(c.Response(map[string]any{"content": []any{}}), ",", ",\ndata: ")))
 		}, "", `"content":[]`},

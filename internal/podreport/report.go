@@ -41,6 +41,8 @@ type Report struct {
 	Flagged []NotServed `json:"flagged,omitempty"`
 	// Upstreams in the order of the catalog.
 	Upstreams []Upstream `json:"upstreams,omitempty"`
+	// Drift are pinned tools that are not what was promised.
+	Drift []Drift `json:"drift,omitempty"`
 	// Truncated is set when lists above were cut to fit MaxBytes.
 	Truncated bool `json:"truncated,omitempty"`
 }
@@ -85,6 +87,8 @@ type NotServed struct {
 const (
 	// ReasonOverMax: tools.max leaves it out.
 	ReasonOverMax = "OverMax"
+	// ReasonDrifted: it is not what spec.contract promises.
+	ReasonDrifted = "Drifted"
 	// ReasonConflict: another entry has its name or URI.
 	ReasonConflict = "Conflict"
 	// ReasonInvalidURI: the URI cannot be served.
@@ -128,8 +132,29 @@ type Upstream struct {
 	Tools     int `json:"tools"`
 	Resources int `json:"resources,omitempty"`
 	Prompts   int `json:"prompts,omitempty"`
+	// Phase says what failed, in CamelCase, and Message and Hint are the fixed
+	// texts of Reason, with UpstreamUnavailable.
+	Phase   string `json:"phase,omitempty"`
+	Message string `json:"message,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+	// Skipped counts the operations of its OpenAPI document that are not
+	// served, and SkippedNames are some of them, at most MaxSkippedNames.
+	Skipped      int       `json:"skipped,omitempty"`
+	SkippedNames []Skipped `json:"skippedNames,omitempty"`
 	// Child is the process that it is, where it is one.
 	Child *Child `json:"child,omitempty"`
+	// Clients counts sessions, or children, that are for one client each.
+	Clients int `json:"clients,omitempty"`
+}
+
+// MaxSkippedNames of one upstream.
+const MaxSkippedNames = 16
+
+// Skipped is an operation of an OpenAPI document that is not served. Its name
+// is what its tool would have, prefix included.
+type Skipped struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
 }
 
 // Child is a child process.
@@ -140,6 +165,8 @@ type Child struct {
 	ExitCode int `json:"exitCode,omitempty"`
 	// Signal that ended it, without "SIG".
 	Signal string `json:"signal,omitempty"`
+	// StderrTruncated: it wrote more to stderr than was kept.
+	StderrTruncated bool `json:"stderrTruncated,omitempty"`
 }
 
 // States of a Child.

@@ -16,6 +16,15 @@ import (
 // maxExpansion bounds how many subschemas may apply to one and the same value.
 const maxExpansion = 20_000
 
+// ErrExpansion is what the error of a schema is that would never be done with
+// one value, or not in reasonable time. It harms whoever applies it.
+var ErrExpansion = errors.New("the schema expands without bound")
+
+type expansionError struct{ error }
+
+func (e *expansionError) Is(target error) bool { return target == ErrExpansion }
+func (e *expansionError) Unwrap() error        { return e.error }
+
 // checkExpansion refuses a schema whose application to one value would never
 // end ({"$ref": "#"}), which overflows the stack and cannot be recovered from,
 // or would take exponential time (a ladder of anyOf over $refs).

@@ -96,7 +96,7 @@ func compile(raw json.RawMessage) (_ *Schema, root any, err error) {
 		return nil, nil, err
 	}
 	if err := checkExpansion(root); err != nil {
-		return nil, nil, err
+		return nil, nil, &expansionError{err}
 	}
 	resolved, err := parsed.Resolve(nil)
 	if err != nil {

@@ -23,10 +23,14 @@ const (
 	FeatureAccess = "access"
 	// FeatureLimitRules: Limits.Budget and Limits.Rules.
 	FeatureLimitRules = "limits.rules"
+	// FeatureContract: Config.Contract with Hide.
+	FeatureContract = "contract"
 )
 
 // Features are the values of Config.Requires that this build understands.
-var Features = []string{FeatureUpstreams, FeatureStdio, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureConnectionAuth}
+var Features = []string{
+	FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureContract, FeatureConnectionAuth,
+}
 
 // Config is all that one shared server serves. Its canonical JSON (Encode) is
 // what the catalog digest is taken of; nothing in it may depend on time, map
@@ -64,6 +68,9 @@ type Config struct {
 	// them. Policy is set when there are upstreams.
 	Upstreams []Upstream   `json:"upstreams,omitempty"`
 	Policy    *ToolsPolicy `json:"policy,omitempty"`
+	// Contract that tools of upstreams are held to; nil is none. With Hide it
+	// requires FeatureContract. Declared tools were held to it before.
+	Contract *Contract `json:"contract,omitempty"`
 	// CacheScope of lists. The server sets it from what upstreams say.
 	CacheScope CacheScope `json:"cacheScope,omitempty"`
 	// Readers are the upstreams that are asked, in this order, for resources

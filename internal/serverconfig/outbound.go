@@ -72,3 +72,13 @@ func (c *Connection) Files() []string {
 	}
 	return out
 }
+
+// Files are the credential files of u, and the document that it is read from,
+// in no order.
+func (u *Upstream) Files() []string {
+	out := u.Connection.Files()
+	if u.OpenAPI != nil && u.OpenAPI.DocumentFile != "" {
+		out = append(out, u.OpenAPI.DocumentFile)
+	}
+	return out
+}

@@ -14,6 +14,14 @@ const FeatureUpstreams = "upstreams"
 // FeatureStdio is required by a catalog with a child process.
 const FeatureStdio = "stdio"
 
+// FeatureOpenAPI is required by a catalog with an upstream that is an OpenAPI
+// document.
+const FeatureOpenAPI = "openapi"
+
+// FeaturePerClient is required by a catalog with a child per client: a server
+// that does not know it would let clients share one.
+const FeaturePerClient = "stdio-per-client"
+
 // StdioUpstream is the name of the upstream that a server of type Stdio wraps.
 // No upstream of a spec can have it.
 const StdioUpstream = "Stdio"
@@ -37,7 +45,10 @@ type Upstream struct {
 	// connection is shared by all callers.
 	Connection
 	// Stdio, if set, is a child process in place of the connection.
-	Stdio    *Stdio   `json:"stdio,omitempty"`
+	Stdio *Stdio `json:"stdio,omitempty"`
+	// OpenAPI, if set, is an API in place of an MCP server. The connection is
+	// to the API then; its URL may be empty.
+	OpenAPI  *OpenAPI `json:"openAPI,omitempty"`
 	Protocol Protocol `json:"protocol,omitempty"`
 	// Include and Exclude are globs of the upstream's own names of tools,
 	// resources, templates and prompts.
@@ -47,6 +58,14 @@ type Upstream struct {
 	Prefix string `json:"prefix,omitempty"`
 	// Metadata of each of its entries; it never reaches the wire.
 	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// OpenAPI is an API by its OpenAPI document, from one of two places.
+type OpenAPI struct {
+	// DocumentURL is fetched again from time to time.
+	DocumentURL string `json:"documentURL,omitempty"`
+	// DocumentFile is a path below the credentials folder, read live.
+	DocumentFile string `json:"documentFile,omitempty"`
 }
 
 // Stdio is a child process that speaks over stdin and stdout.
@@ -62,7 +81,25 @@ type Stdio struct {
 	HandshakeTimeoutSeconds int32 `json:"handshakeTimeoutSeconds"`
 	MaxMessageBytes         int64 `json:"maxMessageBytes"`
 	MaxStderrBytes          int32 `json:"maxStderrBytes"`
+	// PerClient: each client has a child of its own, beside the one that
+	// answers lists. At most MaxProcesses of them run, and each ends after
+	// IdleSeconds without a call.
+	PerClient    bool  `json:"perClient,omitempty"`
+	MaxProcesses int32 `json:"maxProcesses,omitempty"`
+	IdleSeconds  int32 `json:"idleSeconds,omitempty"`
+	// Forward names what the child may ask of clients.
+	Forward []Ask `json:"forward,omitempty"`
 }
+
+// Ask is something that a server asks of a client.
+type Ask string
+
+// What a server asks.
+const (
+	AskElicitation Ask = "Elicitation"
+	AskSampling    Ask = "Sampling"
+	AskRoots       Ask = "Roots"
+)
 
 // ToolsPolicy is what is done with tools of upstreams; Conflicts is for what
 // else they bring as well. Declared entries went through it before they came

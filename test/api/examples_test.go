@@ -13,8 +13,15 @@ type examples struct {
 // someClient of an authorization server.
 const someClient = `{tokenURL: "http://a", clientID: a, clientSecretRef: {name: a, key: a}}`
 
+// zeros are the digits of a digest.
+const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
+
 // patterns has examples for every pattern, by its text.
 var patterns = map[string]examples{
+	// Base64 of the standard, not of URLs. What Go could not decode must not be stored: one object would fail the list of all.
+	"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$": {
+		good: []string{`aa+/`, `aaaaaa==`, `aaa=`}, bad: []string{`aaaaa`, `aa-_`, `aaaa=`, `a a=`, `=aaa`},
+	},
 	`^[-._a-zA-Z0-9]+$`: {
 		good: []string{`tls.crt`, `TOKEN_1`, `"-"`},
 		bad:  []string{`a/b`, `"a b"`, `ä`},
@@ -30,6 +37,14 @@ var patterns = map[string]examples{
 	`^[^\s]+$`: {
 		good: []string{`node`, `registry.example.com:5000/a/b:1@sha256:00`},
 		bad:  []string{`"a b"`, `" a"`, `"a\n"`},
+	},
+	`^v1:sha256:[0-9a-f]{64}$`: {
+		good: []string{"v1:sha256:" + zeros},
+		bad:  []string{"sha256:" + zeros + "000", "v1:sha512:" + zeros, "v1:sha256:" + zeros[1:] + "G"},
+	},
+	`^sha256:[0-9a-f]{64}$`: {
+		good: []string{"sha256:" + zeros},
+		bad:  []string{"sha512:" + zeros, "sha256:" + zeros[1:] + "A"},
 	},
 	`^https?://[A-Za-z0-9.\[\]:_-]+(/[^?#\s]*)?$`: {
 		good: []string{`https://mcp.example.com`, `http://[::1]:8080/a/b`, `https://mcp.example.com/`},
@@ -144,6 +159,10 @@ var rules = map[string]examples{
 		good: []string{`[a, ""]`},
 		bad:  []string{`[""]`, `["", a]`},
 	},
+	"limits.maxProcesses and limits.idleSeconds are for sharing PerClient": {
+		good: []string{`{image: a, command: [b], sharing: PerClient, limits: {maxProcesses: 1, idleSeconds: 1}}`, `{image: a, command: [b], limits: {maxStderrBytes: 1024}}`},
+		bad:  []string{`{image: a, command: [b], limits: {maxProcesses: 1}}`, `{image: a, command: [b], sharing: Shared, limits: {idleSeconds: 1}}`},
+	},
 	"external is for type External, and needed there": {
 		good: []string{`{type: External, external: {url: "http://a"}}`},
 		bad: []string{`{type: External}`, `{external: {url: "http://a"}}`,
@@ -224,6 +243,27 @@ var rules = map[string]examples{
 		good: []string{`{upstreams: [{name: a, url: "http://a"}]}`},
 		bad: []string{`{type: Container, container: {image: a}, upstreams: [{name: a, url: "http://a"}]}`,
 			`{type: External, external: {url: "http://a"}, upstreams: [{name: a, serverRef: {name: b}}]}`},
+	},
+	"contract.onDrift Hide needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server and can withhold nothing of it": {
+		good: []string{`{contract: {onDrift: Hide, tools: [{name: a, digest: "v1:sha256:` + zeros + `"}]}}`,
+			`{type: Container, container: {image: a}, contract: {onDrift: Report, tools: [{name: a, digest: "v1:sha256:` + zeros + `"}]}}`},
+		bad: []string{`{type: External, external: {url: "http://a"}, contract: {onDrift: Hide, tools: [{name: a, digest: "v1:sha256:` + zeros + `"}]}}`},
+	},
+	"contract.tools[].upstreamDigest needs type Tools or Stdio: only those have upstreams": {
+		good: []string{`{contract: {tools: [{name: a, upstreamDigest: "v1:sha256:` + zeros + `"}]}}`},
+		bad:  []string{`{type: Container, container: {image: a}, contract: {tools: [{name: a, upstreamDigest: "v1:sha256:` + zeros + `"}]}}`},
+	},
+	"a contract pins instructions, tools or both": {
+		good: []string{`{instructions: "v1:sha256:` + zeros + `"}`, `{tools: [{name: a, digest: "v1:sha256:` + zeros + `"}]}`},
+		bad:  []string{`{}`, `{onDrift: Report}`},
+	},
+	"onDrift Hide needs tools: instructions cannot be withheld": {
+		good: []string{`{onDrift: Report, instructions: "v1:sha256:` + zeros + `"}`, `{onDrift: Hide, tools: [{name: a, digest: "v1:sha256:` + zeros + `"}]}`},
+		bad:  []string{`{onDrift: Hide, instructions: "v1:sha256:` + zeros + `"}`},
+	},
+	"a pinned tool needs digest, fields or upstreamDigest": {
+		good: []string{`{name: a, digest: "v1:sha256:` + zeros + `"}`, `{name: a, fields: {title: "sha256:` + zeros + `"}}`, `{name: a, upstreamDigest: "v1:sha256:` + zeros + `"}`},
+		bad:  []string{`{name: a}`},
 	},
 	"set exactly one of serverRef and url": {
 		good: []string{`{name: a, url: "http://a"}`, `{name: a, serverRef: {name: b}}`},
@@ -413,7 +453,7 @@ var rules = map[string]examples{
 		bad:  []string{`{serverRefs: [{name: a}], text: a}`, `{serverRefs: [{name: a}], uri: "a:b", uriTemplate: "a:b/{c}", text: a}`},
 	},
 	"set exactly one of text, blob, configMapKeyRef, secretKeyRef, expression and http: it says where the content comes from": {
-		good: []string{`{serverRefs: [{name: a}], uri: "a:b", text: ""}`, `{serverRefs: [{name: a}], uri: "a:b", blob: aaaa}`,
+		good: []string{`{serverRefs: [{name: a}], uri: "a:b", text: ""}`, `{serverRefs: [{name: a}], uri: "a:b", blob: aa+/}`,
 			`{serverRefs: [{name: a}], uri: "a:b", configMapKeyRef: {name: a, key: b}}`, `{serverRefs: [{name: a}], uri: "a:b", secretKeyRef: {name: a, key: b}}`,
 			`{serverRefs: [{name: a}], uri: "a:b", expression: {text: "''"}}`, `{serverRefs: [{name: a}], uri: "a:b", http: {url: "http://a"}}`},
 		bad: []string{`{serverRefs: [{name: a}], uri: "a:b"}`, `{serverRefs: [{name: a}], uri: "a:b", text: a, blob: aaaa}`,
@@ -449,7 +489,7 @@ var rules = map[string]examples{
 			`{serverRefs: [{name: a}], serverSelector: {matchLabels: {a: b}}, messages: [{role: User, content: {type: Text, text: a}}]}`},
 	},
 	"set exactly one of text, blob and expression; an EmbeddedResource without them is the resource that the server itself has at uri": {
-		good: []string{`{type: Text, text: a}`, `{type: Text, expression: "'a'"}`, `{type: EmbeddedResource, uri: "a:b"}`, `{type: EmbeddedResource, uri: "a:b", blob: aaaa}`},
+		good: []string{`{type: Text, text: a}`, `{type: Text, expression: "'a'"}`, `{type: EmbeddedResource, uri: "a:b"}`, `{type: EmbeddedResource, uri: "a:b", blob: a+/=}`},
 		bad: []string{`{type: Text}`, `{type: Text, text: a, expression: "'a'"}`, `{type: Image, mimeType: image/png}`, `{type: ResourceLink, uri: "a:b"}`,
 			`{type: EmbeddedResource, uri: "a:b", text: a, blob: aaaa}`},
 	},
@@ -458,7 +498,7 @@ var rules = map[string]examples{
 		bad:  []string{`{type: Image, mimeType: image/png, text: a}`, `{type: Audio, mimeType: audio/wav, text: a}`},
 	},
 	"blob is for Image, Audio and EmbeddedResource": {
-		good: []string{`{type: Image, mimeType: image/png, blob: aaaa}`, `{type: Audio, mimeType: audio/wav, blob: aaaa}`, `{type: EmbeddedResource, uri: "a:b", blob: aaaa}`},
+		good: []string{`{type: Image, mimeType: image/png, blob: aaaa}`, `{type: Audio, mimeType: audio/wav, blob: aaaa}`, `{type: EmbeddedResource, uri: "a:b", blob: a+/=}`},
 		bad:  []string{`{type: Text, blob: aaaa}`, `{type: ResourceLink, uri: "a:b", blob: aaaa}`},
 	},
 	"EmbeddedResource and ResourceLink need exactly one of uri and uriExpression, which no other type has": {

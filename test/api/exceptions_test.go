@@ -16,6 +16,7 @@ func x(n int) string { return strings.Repeat("x", n) }
 // lengthening the base object's value does not give one.
 var borders = map[string]string{
 	"spec.annotations.audience maxItems": `[User, Assistant]`,
+	"spec.stdio.forward maxItems":        `[Elicitation, Sampling, Roots]`,
 	"spec.mimeType minLength":            `a/b`,
 	"spec.uri minLength":                 `"a:b"`,
 	"spec.uriTemplate minLength":         `"ab:{c}"`,
@@ -71,6 +72,7 @@ var enumNeeds = map[string]string{
 	"spec.type=Stdio":                          `{type: Stdio, stdio: {image: a, command: [b]}}`,
 	"spec.type=Container":                      `{type: Container, container: {image: a}}`,
 	"spec.type=External":                       `{type: External, external: {url: "http://a"}}`,
+	"spec.stdio.sharing=Shared":                `{image: a, command: [b], sharing: Shared}`,
 	"spec.http.method=GET":                     `{method: GET, url: "http://a"}`,
 	"spec.http.method=HEAD":                    `{method: HEAD, url: "http://a"}`,
 	"spec.http.method=POST":                    `{method: POST, url: "http://a"}`,

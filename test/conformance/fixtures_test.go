@@ -8,115 +8,22 @@ package conformance
 
 import (
 	"context"
-	"flag"
 	"net/http"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
-
-	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
-	"github.com/espalier-dev/espalier/internal/catalog"
-	"github.com/espalier-dev/espalier/internal/mcpserver"
-	"github.com/espalier-dev/espalier/internal/serverconfig"
-	"github.com/espalier-dev/espalier/test/apiserver"
 )
-
-// wait keeps the server up for somebody else's client:
-// go test ./test/conformance -run TestFixtures -wait 10m -v
-var wait = flag.Duration("wait", 0, "how long to serve the fixtures after the test")
 
 const (
 	text = "This is the content of the static text resource."
 	soon = 20 * time.Second
 )
 
-// serve starts a server with all fixtures and gives its address and the file
-// that test://watched-resource is read from.
-func serve(t *testing.T) (url, watched string) {
-	t.Helper()
-	files, err := filepath.Glob("fixtures/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatal(err, files)
-	}
-	server := &mcpv1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "conformance"}, Spec: mcpv1.MCPServerSpec{Type: mcpv1.TypeTools}}
-	var compiled []*catalog.Compiled
-	for _, file := range files {
-		objects, err := apiserver.ReadObjects(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, object := range objects {
-			raw, err := yaml.Marshal(object.Object)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var r mcpv1.Registration
-			switch object.GetKind() {
-			case "MCPResource":
-				r = &mcpv1.MCPResource{}
-			case "MCPPrompt":
-				r = &mcpv1.MCPPrompt{}
-			default:
-				r = &mcpv1.MCPTool{}
-			}
-			if err := yaml.UnmarshalStrict(raw, r); err != nil {
-				t.Fatal(err)
-			}
-			compiled = append(compiled, catalog.Compile(r))
-		}
-	}
-	built := catalog.Build(server, compiled, serverconfig.ProbeTrust{})
-	for id, v := range built.Verdicts {
-		if !v.Accepted {
-			t.Errorf("%s: %s", id, v.Message)
-		}
-	}
-	root := t.TempDir()
-	set, err := serverconfig.Cut(built.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(root, "catalog", serverconfig.IndexKey), set.Index)
-	for i, key := range set.Keys {
-		write(t, filepath.Join(root, "catalog", key), set.Parts[i])
-	}
-	watched = filepath.Join(root, "credentials", "configmaps", "conformance", "watched.txt")
-	write(t, watched, []byte("Watched resource content"))
-	s := mcpserver.New(mcpserver.Options{
-		CatalogDir: filepath.Join(root, "catalog"), CredentialsDir: filepath.Join(root, "credentials"),
-		Listen: "127.0.0.1:0", InternalListen: "127.0.0.1:0", ShutdownTimeout: time.Second, Version: "test",
-	})
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Stop(context.Background()) })
-	for deadline := time.Now().Add(soon); ; time.Sleep(2 * time.Millisecond) {
-		if ok, why := s.Ready(); ok {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatal(why)
-		}
-	}
-	return "http://" + s.Addr().String() + "/mcp", watched
-}
-
-func write(t *testing.T, path string, data []byte) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestFixtures(t *testing.T) {
-	url, watched := serve(t)
+	w := load(t)
+	url := w.serve(t, direct)
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"} {
 		t.Run(version, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -135,13 +42,9 @@ func TestFixtures(t *testing.T) {
 			checkPrompts(ctx, t, session)
 			checkCompletions(ctx, t, session)
 			if version == "2026-07-28" {
-				checkUpdates(ctx, t, session, watched, updated)
+				checkUpdates(ctx, t, session, w.watched, updated)
 			}
 		})
-	}
-	if *wait > 0 {
-		t.Logf("serving at %s", url)
-		time.Sleep(*wait)
 	}
 }
 

@@ -160,8 +160,16 @@ const (
 	UpstreamUnavailable Reason = "UpstreamUnavailable"
 	UpstreamError       Reason = "UpstreamError"
 	HopLimit            Reason = "HopLimit"
+	// CannotAsk: the server behind has a question that this client cannot be
+	// asked; QuestionExpired: the answer came too late, or to a server that is
+	// gone.
+	CannotAsk       Reason = "CannotAsk"
+	QuestionExpired Reason = "QuestionExpired"
 	// DeclaredError is an error of the protocol that middleware chose.
 	DeclaredError Reason = "DeclaredError"
+	// InputRequired: the call asks for more in a way that the client does not
+	// know.
+	InputRequired Reason = "InputRequired"
 )
 
 // Error is a failure that a model and a program can read.
@@ -171,7 +179,8 @@ type Error struct {
 	Message string
 	// Cause is for the log only; it may name addresses, never credentials.
 	Cause error
-	// RPC answers in place of a result, of a DeclaredError; else nil.
+	// RPC answers in place of a result: of a DeclaredError, or where the error
+	// means something to the caller's program; else nil.
 	RPC *RPCError
 }
 

@@ -39,7 +39,7 @@ type Client interface {
 }
 
 // RPCAnswer is the error with which a client answered what it was asked.
-type RPCAnswer struct {
+type RPCAnswer struct { //nolint:errname // It is an answer first.
 	Code    int
 	Message string
 	Data    json.RawMessage

@@ -20,7 +20,8 @@ import (
 // Outcomes in metrics and logs, beside the reasons of failures.
 const (
 	outcomeOK      = "ok"
-	outcomeError   = "error" // the tool's own isError
+	outcomeError   = "error"         // the tool's own isError
+	outcomeInput   = "inputRequired" // the tool asks for more
 	outcomeUnknown = "UnknownTool"
 )
 
@@ -42,15 +43,15 @@ func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 		raw = []byte("{}")
 	}
 	c := &call.Call{Kind: call.Tool, Args: args, RawArgs: raw}
-	progress := passOn(r, c)
+	back := passOn(r, c)
 	result, failure := e.runTool(ctx, r, tool, c)
 	if failure != nil && failure.Reason == call.NotFound { // Withdrawn since the snapshot was taken.
-		return progress.finish(e.unknownTool(r, name))
+		return back.finish(e.unknownTool(r, name))
 	}
 	if failure != nil && failure.RPC != nil {
-		return progress.finish(r.declared(failure.RPC))
+		return back.finish(r.declared(failure.RPC))
 	}
-	return progress.finish(Reply{Body: e.appendCallResult(r, result, failure)})
+	return back.finish(Reply{Body: e.appendCallResult(r, result, failure)})
 }
 
 func (e *Engine) runTool(ctx context.Context, r *Request, tool *registry.Tool, c *call.Call) (*call.Result, *call.Error) {
@@ -86,13 +87,21 @@ func (e *Engine) run(ctx context.Context, r *Request, entry *registry.Entry, c *
 	started := time.Now()
 	result, err := e.invoke(ctx, c, inner)
 	failure := e.classify(ctx, c, result, err)
+	if failure == nil {
+		failure = checkInput(r, result)
+	}
 	e.note(ctx, c, result, failure, time.Since(started))
 	return result, failure
 }
 
-// declared answers with the error of the protocol that middleware chose.
+// declared answers with the error of the protocol that middleware or a handler
+// chose.
 func (r *Request) declared(err *call.RPCError) Reply {
-	return r.fail(OK, &wire.Error{Code: err.Code, Message: err.Message, Data: err.Data})
+	status := OK
+	if err.Code == mcp.CodeMissingRequiredClientCapability {
+		status = BadRequest
+	}
+	return r.fail(status, &wire.Error{Code: err.Code, Message: err.Message, Data: err.Data})
 }
 
 func (e *Engine) unknownTool(r *Request, name string) Reply {
@@ -121,7 +130,7 @@ func runValidated(ctx context.Context, tool *registry.Tool, c *call.Call) (*call
 	if err != nil {
 		return nil, err
 	}
-	if tool.Output != nil && !result.IsError {
+	if tool.Output != nil && !result.IsError && result.Input == nil {
 		if result.Structured == nil {
 			return nil, call.Fail(call.InvalidResult, "the tool declares an outputSchema but gave no structured content")
 		}
@@ -139,7 +148,7 @@ func runValidated(ctx context.Context, tool *registry.Tool, c *call.Call) (*call
 // classify gives the failure to show, nil when the tool's own answer stands.
 func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result, err error) *call.Error {
 	if err == nil {
-		if size := int64(len(result.Content) + len(result.Structured) + len(result.Extra)); size > c.MaxBytes {
+		if size := resultSize(result); size > c.MaxBytes {
 			return call.Fail(call.ResultTooLarge, "the result is larger than %d bytes", c.MaxBytes)
 		}
 		return nil
@@ -162,6 +171,14 @@ func (e *Engine) classify(ctx context.Context, c *call.Call, result *call.Result
 	return call.Fail(call.Internal, "the %s failed", c.Kind).Because(err)
 }
 
+func resultSize(result *call.Result) int64 {
+	size := len(result.Content) + len(result.Structured) + len(result.Extra)
+	if result.Input != nil {
+		size += len(result.Input.Requests) + len(result.Input.State)
+	}
+	return int64(size)
+}
+
 // note counts and logs a call. Arguments, results and credentials never reach
 // the log.
 func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, failure *call.Error, took time.Duration) {
@@ -171,6 +188,8 @@ func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, fa
 		outcome = string(failure.Reason)
 	case result.IsError:
 		outcome = outcomeError
+	case result.Input != nil:
+		outcome = outcomeInput
 	}
 	if c.Kind == call.Tool {
 		e.metrics.Call(c.Tool, c.Metadata["costCategory"], outcome, took)
@@ -193,6 +212,9 @@ func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, fa
 
 // appendCallResult writes the answer of tools/call.
 func (e *Engine) appendCallResult(r *Request, result *call.Result, failure *call.Error) []byte {
+	if failure == nil && result.Input != nil {
+		return appendInput(r, result)
+	}
 	out := wire.AppendResultHead(r.Out, r.Message.ID)
 	out = append(out, '{')
 	if r.Era == Modern {

@@ -126,7 +126,7 @@ func (e *Engine) completeForeign(ctx context.Context, r *Request, entry *registr
 		params = append(append(wire.AppendString(params, field.Key), ':'), field.Raw...)
 	}
 	c := &call.Call{Kind: call.Completion, Args: map[string]any{}}
-	progress := passOn(r, c)
+	back := passOn(r, c)
 	result, failure := e.run(ctx, r, entry, c, func(ctx context.Context, c *call.Call) (*call.Result, error) {
 		completer, ok := entry.Handler.(call.Completer)
 		if !ok {
@@ -135,7 +135,7 @@ func (e *Engine) completeForeign(ctx context.Context, r *Request, entry *registr
 		return completer.Complete(ctx, c, params)
 	})
 	if failure != nil {
-		return progress.finish(r.refuse(failure))
+		return back.finish(r.refuse(failure))
 	}
 	out := wire.AppendResultHead(r.Out, r.Message.ID)
 	out = append(out, `{"completion":`...)
@@ -145,7 +145,7 @@ func (e *Engine) completeForeign(ctx context.Context, r *Request, entry *registr
 	}
 	out = appendExtra(out, result)
 	out = appendCallMeta(out, r, nil, result.Meta)
-	return progress.finish(Reply{Body: append(out, "}}"...)})
+	return back.finish(Reply{Body: append(out, "}}"...)})
 }
 
 func hasPrefixFold(text, prefix string) bool {

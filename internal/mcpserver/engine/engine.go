@@ -8,6 +8,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
 	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
@@ -53,12 +55,7 @@ const (
 )
 
 // Stream carries messages to the client of one request.
-type Stream interface {
-	// Send sends one message. It returns an error when the client is gone.
-	Send(message []byte) error
-	// KeepAlive shows that the stream lives.
-	KeepAlive() error
-}
+type Stream = session.Stream
 
 // Request is one message with all that its transport knows of it.
 type Request struct {
@@ -69,6 +66,14 @@ type Request struct {
 	// Caller as the transport recognised them. Nil is nobody, who comes in
 	// only where the catalog has no auth.
 	Caller *principal.Principal
+	// Session of a legacy client; nil where it has none.
+	Session *session.Session
+	// NewSession opens the session that initialize begins, where Session is
+	// nil. Nil: the client gets none.
+	NewSession func() (*session.Session, error)
+	// Calls are the running requests that the client may cancel: of its
+	// session, or of its connection. Nil: none.
+	Calls *session.Calls
 	// Open opens a stream to the client; no other answer may follow then.
 	Open func() (Stream, error)
 	// Streams: the client takes a stream as the answer to any request.
@@ -79,6 +84,7 @@ type Request struct {
 	arguments map[string]any
 	decoded   bool
 	view      *access.View
+	back      back
 }
 
 // Reply is the answer to a request.
@@ -88,6 +94,11 @@ type Reply struct {
 	Status Status
 	// Streamed says that all was sent on the stream.
 	Streamed bool
+	// Session that initialize began.
+	Session *session.Session
+	// Cancelled says that the client cancelled the request: it does not wait
+	// for the answer.
+	Cancelled bool
 }
 
 // Arguments are the decoded arguments of tools/call and prompts/get. They are decoded once.
@@ -124,6 +135,8 @@ func (r *Request) RawArguments() []byte {
 // Engine answers messages.
 type Engine struct {
 	registry   *registry.Registry
+	sessions   *session.Registry
+	follows    follows
 	metrics    *metrics.Metrics
 	log        *slog.Logger
 	limits     *limits
@@ -134,13 +147,15 @@ type Engine struct {
 // method is one method and the eras that have it.
 type method struct {
 	modern, legacy bool
-	handle         func(e *Engine, ctx context.Context, r *Request) Reply
+	// session: legacy clients need one for it.
+	session bool
+	handle  func(e *Engine, ctx context.Context, r *Request) Reply
 }
 
 // New gives an engine over a registry. middleware wraps calls, inside of the
 // limits, in the order given.
 func New(reg *registry.Registry, m *metrics.Metrics, log *slog.Logger, middleware ...call.Middleware) *Engine {
-	e := &Engine{registry: reg, metrics: m, log: log, limits: newLimits(m, log)}
+	e := &Engine{registry: reg, metrics: m, log: log, limits: newLimits(m, log), sessions: session.NewRegistry("")}
 	e.middleware = append([]call.Middleware{e.limits.calls}, middleware...)
 	e.methods = map[string]method{
 		mcp.MethodDiscover:            {modern: true, handle: (*Engine).discover},
@@ -155,6 +170,9 @@ func New(reg *registry.Registry, m *metrics.Metrics, log *slog.Logger, middlewar
 		mcp.MethodPromptsGet:          {modern: true, legacy: true, handle: (*Engine).getPrompt},
 		mcp.MethodComplete:            {modern: true, legacy: true, handle: (*Engine).complete},
 		mcp.MethodSubscriptionsListen: {modern: true, handle: (*Engine).listen},
+		mcp.MethodSubscribe:           {legacy: true, session: true, handle: (*Engine).subscribe},
+		mcp.MethodUnsubscribe:         {legacy: true, session: true, handle: (*Engine).unsubscribe},
+		mcp.MethodSetLevel:            {legacy: true, session: true, handle: (*Engine).setLevel},
 	}
 	reg.OnSwap(func(old, next *registry.Snapshot) {
 		e.limits.configure(next.Config.Limits)
@@ -197,12 +215,10 @@ func (e *Engine) Snapshot() *registry.Snapshot { return e.registry.Snapshot() }
 // bytes the message was read from are not used after that.
 func (e *Engine) Handle(ctx context.Context, r *Request) Reply {
 	if r.Message.ID == nil {
-		// Notifications have no answer. None that a client may send over a
-		// transport without sessions changes anything here.
-		return Reply{Status: Accepted}
+		return e.notified(r)
 	}
 	m, known := e.methods[r.Message.Method]
-	if !known || r.Era == Modern && !m.modern || r.Era == Legacy && !m.legacy {
+	if !known || r.Era == Modern && !m.modern || r.Era == Legacy && !m.legacy || m.session && r.Session == nil {
 		status := OK
 		if r.Era == Modern {
 			status = NotFound
@@ -212,7 +228,17 @@ func (e *Engine) Handle(ctx context.Context, r *Request) Reply {
 	if reply, ok := e.admit(r); !ok {
 		return reply
 	}
-	return m.handle(e, ctx, r)
+	if r.Calls == nil || r.Message.Method == mcp.MethodInitialize {
+		return m.handle(e, ctx, r)
+	}
+	if r.Session != nil && r.Message.Method != mcp.MethodPing {
+		r.Session.Initialized() // Not every client says so.
+	}
+	ctx, done := r.Calls.Begin(ctx, r.Message.ID)
+	defer done()
+	reply := m.handle(e, ctx, r)
+	reply.Cancelled = errors.Is(context.Cause(ctx), session.ErrCancelled)
+	return reply
 }
 
 // fail answers with an error.

@@ -57,12 +57,19 @@ type watch struct {
 	version string
 }
 
-// watch gives those of the subscribed resources that the caller sees, with the
-// version that they have now.
-func (f filter) watch(ctx context.Context, r *Request) []watch {
-	var out []watch
+// watch gives those of the subscribed resources that the caller sees and is
+// told of, with the version that they have now.
+func (f filter) watch(ctx context.Context, r *Request, follow *following) []watch {
+	var told []string
 	for _, uri := range f.uris {
-		if version := versionOf(ctx, r, uri); version != "" && len(out) < maxWatched {
+		if len(told) < maxWatched && follow.set(ctx, r, uri) {
+			told = append(told, uri)
+		}
+	}
+	follow.wait(ctx)
+	var out []watch
+	for _, uri := range told {
+		if version := versionOf(ctx, r, uri); version != "" {
 			out = append(out, watch{uri, version})
 		}
 	}
@@ -77,16 +84,6 @@ func (w *watch) moved(ctx context.Context, r *Request) bool {
 	}
 	w.version = now
 	return true
-}
-
-// versionOf tells versions of a resource's content apart; empty for one that
-// the caller does not see.
-func versionOf(ctx context.Context, r *Request, uri string) string {
-	resource, _ := r.resource(ctx, uri)
-	if resource == nil {
-		return ""
-	}
-	return resource.Version()
 }
 
 // acknowledgement says what of the filter is told.

@@ -10,11 +10,9 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
-
-// keepAlive is how often a silent stream shows that it lives.
-const keepAlive = 15 * time.Second
 
 // listen holds a stream open and tells of changes. It has no call timeout and
 // counts among the streams, not among the calls.
@@ -26,14 +24,12 @@ func (e *Engine) listen(ctx context.Context, r *Request) Reply {
 	done, ok := e.limits.stream()
 	if !ok {
 		e.metrics.Refused(string(call.StreamLimit))
-		return r.fail(TooManyRequests, &wire.Error{
-			Code: mcp.CodeTooManyRequests, Message: "too many open streams on this replica", Data: wire.Data(string(call.StreamLimit)),
-		})
+		return r.fail(TooManyRequests, tooManyStreams())
 	}
 	defer done()
 	subscription, ok := e.registry.Subscribe()
 	if !ok {
-		return r.fail(Unavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "the server is shutting down", Data: wire.Data("Draining")})
+		return r.fail(Unavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "the server is shutting down", Data: wire.Data(reasonDraining)})
 	}
 	defer e.registry.Unsubscribe(subscription)
 	if r.Open == nil {
@@ -52,7 +48,9 @@ func (e *Engine) listen(ctx context.Context, r *Request) Reply {
 func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscription *registry.Subscription, stream Stream) {
 	tag := append([]byte(`{"`+mcp.MetaSubscriptionID+`":`), r.Message.ID...)
 	// What is known now is what the client may read from here on.
-	watched := filter.watch(ctx, r.at(e.registry.Snapshot()))
+	follow := newFollowing()
+	defer follow.close()
+	watched := filter.watch(ctx, r.at(e.registry.Snapshot()), follow)
 	if stream.Send(filter.acknowledgement(tag, watched)) != nil {
 		return
 	}
@@ -63,7 +61,7 @@ func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscript
 		defer timer.Stop()
 		expired = timer.C
 	}
-	ticker := time.NewTicker(keepAlive)
+	ticker := time.NewTicker(session.KeepAlive)
 	defer ticker.Stop()
 	for {
 		var err error
@@ -77,7 +75,7 @@ func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscript
 			_ = stream.Send(e.listenResult(r, tag))
 			return
 		case <-subscription.Changed:
-			err = e.tell(ctx, r, stream, tag, filter, watched, subscription.Take())
+			err = e.tell(ctx, r, stream, tag, filter, watched, follow, subscription.Take())
 		case <-ticker.C:
 			err = stream.KeepAlive()
 		}
@@ -88,7 +86,7 @@ func (e *Engine) serve(ctx context.Context, r *Request, filter filter, subscript
 }
 
 // tell sends what the client wants to hear of changes.
-func (e *Engine) tell(ctx context.Context, r *Request, stream Stream, tag []byte, filter filter, watched []watch, changes registry.Changes) error {
+func (e *Engine) tell(ctx context.Context, r *Request, stream Stream, tag []byte, filter filter, watched []watch, follow *following, changes registry.Changes) error {
 	for _, n := range []struct {
 		due    bool
 		method string
@@ -108,6 +106,7 @@ func (e *Engine) tell(ctx context.Context, r *Request, stream Stream, tag []byte
 	}
 	now := r.at(e.registry.Snapshot())
 	for i := range watched {
+		follow.set(ctx, now, watched[i].uri)
 		if !watched[i].moved(ctx, now) {
 			continue
 		}

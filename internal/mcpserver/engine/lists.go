@@ -15,24 +15,8 @@ func (e *Engine) discover(_ context.Context, r *Request) Reply {
 	return Reply{Body: wire.AppendResult(r.Out, r.Message.ID, r.Snapshot.Discover)}
 }
 
-// initialize echoes a version spoken here, else offers the newest of its era:
-// who opens with initialize does not know the others.
-func (e *Engine) initialize(_ context.Context, r *Request) Reply {
-	asked, ok := r.Message.Params.Text("protocolVersion")
-	if !ok {
-		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "protocolVersion must be a string"})
-	}
-	version := mcp.LegacyVersions[0]
-	if mcp.IsLegacy(asked) {
-		version = asked
-	}
-	out := wire.AppendResultHead(r.Out, r.Message.ID)
-	out = r.Snapshot.AppendInitialize(out, version)
-	return Reply{Body: append(out, '}')}
-}
-
 func (e *Engine) ping(_ context.Context, r *Request) Reply {
-	return Reply{Body: wire.AppendResult(r.Out, r.Message.ID, []byte("{}"))}
+	return r.empty()
 }
 
 func (e *Engine) listTools(ctx context.Context, r *Request) Reply {

@@ -31,11 +31,14 @@ func (e *Engine) getPrompt(ctx context.Context, r *Request) Reply {
 		return r.fail(OK, invalid)
 	}
 	c := &call.Call{Kind: call.Prompt, Args: args, RawArgs: r.RawArguments()}
-	progress := passOn(r, c)
 	c.Read = func(ctx context.Context, uri string) (*call.Result, error) { return r.readFor(ctx, c, uri) }
+	back := passOn(r, c)
 	result, failure := e.runEntry(ctx, r, &prompt.Entry, c)
-	if failure != nil {
-		return progress.finish(r.refuse(failure))
+	switch {
+	case failure != nil:
+		return back.finish(r.refuse(failure))
+	case result.Input != nil:
+		return back.finish(Reply{Body: appendInput(r, result)})
 	}
 	out := wire.AppendResultHead(r.Out, r.Message.ID)
 	out = append(out, `{"messages":`...)
@@ -48,7 +51,7 @@ func (e *Engine) getPrompt(ctx context.Context, r *Request) Reply {
 	}
 	out = appendExtra(out, result)
 	out = appendCallMeta(out, r, nil, result.Meta)
-	return progress.finish(Reply{Body: append(out, "}}"...)})
+	return back.finish(Reply{Body: append(out, "}}"...)})
 }
 
 // checkArguments: all that are required, none that is not declared, and every

@@ -26,16 +26,18 @@ func (e *Engine) readResource(ctx context.Context, r *Request) Reply {
 		return e.unknownResource(r, uri)
 	}
 	c := resourceCall(uri, variables)
-	progress := passOn(r, c)
+	back := passOn(r, c)
 	sources := r.sources(ctx, resource, uri)
 	result, failure := e.run(ctx, r, &resource.Entry, c, func(ctx context.Context, c *call.Call) (*call.Result, error) {
 		return readFirst(ctx, c, sources)
 	})
-	if failure != nil {
-		if failure.Reason == call.NotFound {
-			return progress.finish(e.unknownResource(r, uri))
-		}
-		return progress.finish(r.refuse(failure))
+	switch {
+	case failure != nil && failure.Reason == call.NotFound:
+		return back.finish(e.unknownResource(r, uri))
+	case failure != nil:
+		return back.finish(r.refuse(failure))
+	case result.Input != nil:
+		return back.finish(Reply{Body: appendInput(r, result)})
 	}
 	out := wire.AppendResultHead(r.Out, r.Message.ID)
 	out = append(out, `{"contents":`...)
@@ -46,7 +48,7 @@ func (e *Engine) readResource(ctx context.Context, r *Request) Reply {
 	}
 	out = appendExtra(out, result)
 	out = appendCallMeta(out, r, nil, result.Meta)
-	return progress.finish(Reply{Body: append(out, "}}"...)})
+	return back.finish(Reply{Body: append(out, "}}"...)})
 }
 
 // readFirst gives the answer of the first source that knows the resource.

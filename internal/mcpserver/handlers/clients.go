@@ -164,7 +164,7 @@ func checkRedirect(request *http.Request, via []*http.Request, bound bool) error
 	}
 	safe := request.Method == http.MethodGet || request.Method == http.MethodHead
 	downgrade := via[0].URL.Scheme == "https" && request.URL.Scheme != "https"
-	inward := isLocalHost(request.URL.Hostname()) && !isLocalHost(via[0].URL.Hostname())
+	inward := IsLocalHost(request.URL.Hostname()) && !IsLocalHost(via[0].URL.Hostname())
 	if bound || !safe || downgrade || inward {
 		return http.ErrUseLastResponse
 	}
@@ -193,7 +193,8 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-func isLocalHost(host string) bool {
+// IsLocalHost reports whether a host is this very pod or its link.
+func IsLocalHost(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}

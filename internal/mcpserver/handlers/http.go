@@ -50,6 +50,8 @@ type httpHandler struct {
 	result                    *result
 	tls                       *serverconfig.TLS
 	authorizer                *outbound.Authorizer
+	// operation maps the arguments in place of all of the above, if it is set.
+	operation *operation
 }
 
 func (f *Factory) newHTTP(tool *serverconfig.Tool, input *schema.Schema) (*httpHandler, error) {

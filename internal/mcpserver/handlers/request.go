@@ -79,6 +79,11 @@ func (h *httpHandler) prepare(ctx context.Context, c *call.Call) (*prepared, err
 	if mediaType != "" {
 		p.header.Set("Content-Type", mediaType)
 	}
+	if h.operation != nil {
+		if err := h.operation.setHeaders(c, p.header); err != nil {
+			return nil, err
+		}
+	}
 	return p, h.setHeaders(ctx, vars, p.header)
 }
 
@@ -114,6 +119,9 @@ func (h *httpHandler) setHeaders(ctx context.Context, vars map[string]any, heade
 
 // segment gives the text of a placeholder.
 func (h *httpHandler) segment(ctx context.Context, c *call.Call, vars map[string]any, name string) (string, error) {
+	if h.operation != nil {
+		return h.operation.segment(c, name)
+	}
 	if v := h.path[name]; v != nil {
 		texts, err := v.texts(ctx, vars, h.factory.credentials)
 		if err != nil {
@@ -133,6 +141,9 @@ func (h *httpHandler) segment(ctx context.Context, c *call.Call, vars map[string
 }
 
 func (h *httpHandler) buildQuery(ctx context.Context, c *call.Call, vars map[string]any) (string, error) {
+	if h.operation != nil {
+		return h.operation.query(c)
+	}
 	var pairs []string
 	add := func(name, text string) {
 		pairs = append(pairs, url.QueryEscape(name)+"="+url.QueryEscape(text))
@@ -184,6 +195,8 @@ func (h *httpHandler) expect(name string) error {
 
 func (h *httpHandler) buildBody(ctx context.Context, c *call.Call, vars map[string]any) ([]byte, string, error) {
 	switch {
+	case h.operation != nil:
+		return h.operation.body(c)
 	case h.body != nil:
 		raw, err := h.body.build(ctx, vars)
 		return raw, h.body.mediaType, err

@@ -27,6 +27,8 @@ type Snapshot struct {
 	Digest    string
 	Config    *serverconfig.Config
 	NotServed []podreport.NotServed
+	// Drift are pinned tools that are not what was promised.
+	Drift []podreport.Drift
 	// Flagged are tools that are served, and what is odd about them.
 	Flagged []podreport.NotServed
 	// Rejected says in words why entries are not served, for the log.
@@ -226,12 +228,12 @@ func (s *Snapshot) render() {
 }
 
 // capabilities are those of the declared catalog, served or not: an upstream
-// may bring anything, and is not asked what it has at present. A modern
-// client is told of changes; no stream reaches a legacy client yet, so it is
-// promised none.
-func (s *Snapshot) capabilities(modern bool) []byte {
+// may bring anything, and is not asked what it has at present. A client that
+// can be reached is told of changes; one of the legacy era without a session
+// cannot be, and is promised none.
+func (s *Snapshot) capabilities(reachable bool) []byte {
 	changes, updates := "{}", "{}"
-	if modern {
+	if reachable {
 		changes, updates = `{"listChanged":true}`, `{"listChanged":true,"subscribe":true}`
 	}
 	out := append([]byte(`{"tools":`), changes...)
@@ -244,6 +246,10 @@ func (s *Snapshot) capabilities(modern bool) []byte {
 	}
 	if s.completes() || upstreams {
 		out = wire.AppendField(out, "completions", []byte("{}"))
+	}
+	// Only upstreams have anything to log to clients.
+	if reachable && upstreams {
+		out = wire.AppendField(out, "logging", []byte("{}"))
 	}
 	return append(s.appendExtensions(out), '}')
 }
@@ -293,11 +299,15 @@ func (s *Snapshot) Authenticate(r *http.Request) (*principal.Principal, *auth.Re
 	return principal.Nobody(), nil
 }
 
+// LegacyCapabilities are the capabilities that a legacy client is told, a raw
+// object. Who has a session can be reached.
+func (s *Snapshot) LegacyCapabilities(session bool) []byte { return s.capabilities(session) }
+
 // AppendInitialize writes the result of initialize at a legacy version.
-func (s *Snapshot) AppendInitialize(dst []byte, version string) []byte {
+func (s *Snapshot) AppendInitialize(dst []byte, version string, capabilities []byte) []byte {
 	dst = append(dst, `{"protocolVersion":`...)
 	dst = wire.AppendString(dst, version)
-	dst = wire.AppendField(dst, "capabilities", s.capabilities(false))
+	dst = wire.AppendField(dst, "capabilities", capabilities)
 	dst = append(dst, `,"serverInfo":`...)
 	dst = append(dst, s.ServerInfo...)
 	if s.Config.Server.Instructions != "" {

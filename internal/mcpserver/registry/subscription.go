@@ -3,6 +3,11 @@
 
 package registry
 
+import (
+	"reflect"
+	"slices"
+)
+
 // Changes says what is different since somebody looked last.
 type Changes struct {
 	// Tools, Resources (templates included) and Prompts: that list.
@@ -14,7 +19,8 @@ type Changes struct {
 // Lists reports whether any list changed.
 func (c Changes) Lists() bool { return c.Tools || c.Resources || c.Prompts }
 
-func (c Changes) join(o Changes) Changes {
+// Join gives both.
+func (c Changes) Join(o Changes) Changes {
 	return Changes{c.Tools || o.Tools, c.Resources || o.Resources, c.Prompts || o.Prompts, c.Content || o.Content}
 }
 
@@ -25,8 +31,12 @@ func changesOf(old, next *Snapshot) Changes {
 		Resources: old.resources.hash != next.resources.hash || old.templates.hash != next.templates.hash,
 		Prompts:   old.prompts.hash != next.prompts.hash,
 	}
-	c.Content = c.Resources || otherVersions(old.resources, next.resources) || otherVersions(old.templates, next.templates)
+	c.Content = c.Resources || otherReaders(old, next) || otherVersions(old.resources, next.resources) || otherVersions(old.templates, next.templates)
 	return c
+}
+
+func otherReaders(old, next *Snapshot) bool {
+	return !slices.EqualFunc(old.readers, next.readers, func(a, b *Resource) bool { return reflect.DeepEqual(a.config, b.config) })
 }
 
 func otherVersions(old, next *list[*Resource]) bool {
@@ -86,7 +96,7 @@ func (r *Registry) notify(c Changes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for s := range r.subscribers {
-		s.pending = s.pending.join(c)
+		s.pending = s.pending.Join(c)
 		select {
 		case s.Changed <- struct{}{}:
 		default: // One more pass is due already.

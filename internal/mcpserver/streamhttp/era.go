@@ -26,7 +26,8 @@ func prepare(r *http.Request, request *engine.Request) (int, *wire.Error) {
 	}
 	switch {
 	case header == "" && rawMeta == nil && !modernOnly(m.Method), mcp.IsLegacy(header) && rawMeta == nil:
-		return prepareLegacy(r, request)
+		request.Era = engine.Legacy
+		return 0, nil
 	case m.IsResponse:
 		return http.StatusBadRequest, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "a client sends no responses in this revision"}
 	case header == "":
@@ -51,16 +52,6 @@ func prepare(r *http.Request, request *engine.Request) (int, *wire.Error) {
 
 func modernOnly(method string) bool {
 	return method == mcp.MethodDiscover || method == mcp.MethodSubscriptionsListen
-}
-
-// prepareLegacy refuses sessions that were never given out: who names one
-// starts over, as its revision says.
-func prepareLegacy(r *http.Request, request *engine.Request) (int, *wire.Error) {
-	request.Era = engine.Legacy
-	if request.Message.Method != mcp.MethodInitialize && r.Header.Get(mcp.HeaderSessionID) != "" {
-		return http.StatusNotFound, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "unknown session: initialize again"}
-	}
-	return 0, nil
 }
 
 func mismatch(text string) (int, *wire.Error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
 	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
@@ -81,14 +82,25 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 		writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
 		return
 	}
+	x, status, err := bind(w, r, h, request)
+	if err != nil {
+		writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
+		return
+	}
 	if m.IsResponse {
-		// Nothing is ever asked of a client here, so nothing is answered.
+		x.answer(m)
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	reply := h.Handle(r.Context(), request)
+	t.answer(w, b, x.handle(r, h, request))
+}
+
+func (t *Transport) answer(w http.ResponseWriter, b *buffers, reply engine.Reply) {
 	if reply.Body != nil {
 		b.out = reply.Body
+	}
+	if reply.Session != nil {
+		w.Header().Set(mcp.HeaderSessionID, reply.Session.ID)
 	}
 	if !reply.Streamed {
 		writeReply(w, reply)
@@ -175,9 +187,14 @@ func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Ha
 		refuse(w, http.StatusBadRequest, invalid)
 		return
 	}
+	s, status, err := find(r, h, caller)
+	if err != nil {
+		refuse(w, status, err)
+		return
+	}
 	var answers []json.RawMessage
 	for _, raw := range messages {
-		if answer := t.batched(r, h, snapshot, caller, raw); answer != nil {
+		if answer := t.batched(r, h, snapshot, caller, s, raw); answer != nil {
 			answers = append(answers, answer)
 		}
 	}
@@ -195,16 +212,21 @@ func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Ha
 	writeJSON(w, http.StatusOK, append(out, ']'))
 }
 
-func (t *Transport) batched(r *http.Request, h transport.Handler, snapshot *registry.Snapshot, caller *principal.Principal, raw []byte) []byte {
+func (t *Transport) batched(r *http.Request, h transport.Handler, snapshot *registry.Snapshot, caller *principal.Principal, s *session.Session, raw []byte) []byte {
 	m := new(wire.Message)
 	if err := wire.DecodeMessage(raw, m); err != nil {
 		return wire.AppendError(nil, m.ID, err)
 	}
+	request := &engine.Request{Snapshot: snapshot, Era: engine.Legacy, Message: m, Caller: caller, Session: s}
+	if s != nil {
+		request.Calls = &s.Calls
+	}
 	if m.IsResponse {
+		(&exchange{session: s}).answer(m)
 		return nil
 	}
 	if m.Method == mcp.MethodInitialize {
 		return wire.AppendError(nil, m.ID, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "initialize cannot stand in a batch"})
 	}
-	return h.Handle(r.Context(), &engine.Request{Snapshot: snapshot, Era: engine.Legacy, Message: m, Caller: caller}).Body
+	return h.Handle(r.Context(), request).Body
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
 )
 
-// stream is a response in Server-Sent Events.
+// stream is a response in Server-Sent Events. It implements session.Numbered.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -34,6 +34,16 @@ func (s *stream) Send(message []byte) error {
 	s.buffer = append(s.buffer[:0], "event: message\ndata: "...)
 	s.buffer = append(s.buffer, message...)
 	s.buffer = append(s.buffer, "\n\n"...)
+	return s.write()
+}
+
+// SendEvent implements session.Numbered.
+func (s *stream) SendEvent(id string, message []byte) error {
+	s.buffer = append(append(append(s.buffer[:0], "id: "...), id...), '\n')
+	if len(message) > 0 {
+		s.buffer = append(s.buffer, "event: message\n"...)
+	}
+	s.buffer = append(append(append(s.buffer, "data: "...), message...), "\n\n"...)
 	return s.write()
 }
 

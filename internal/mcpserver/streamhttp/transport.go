@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package streamhttp is streamable HTTP: both eras of the protocol on one URL.
-// Legacy clients get no session, and so no GET stream.
+// Legacy clients get a session; requests that name none are served without.
 package streamhttp
 
 import (
@@ -108,14 +108,16 @@ func (t *Transport) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case caller == nil:
 	case r.Method == http.MethodPost:
 		t.post(w, r, h, snapshot, caller)
+	case r.Method == http.MethodGet:
+		t.get(w, r, h, caller)
+	case r.Method == http.MethodDelete:
+		t.end(w, r, h, caller)
 	default:
-		// GET streams and DELETE belong to sessions, which are not given out.
-		w.Header().Set("Allow", allowedMethods)
-		refuse(w, http.StatusMethodNotAllowed, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "send messages by POST"})
+		notAllowed(w)
 	}
 }
 
-const allowedMethods = "POST, OPTIONS"
+const allowedMethods = "GET, POST, DELETE, OPTIONS"
 
 // refuse answers a request that no message was read from.
 func refuse(w http.ResponseWriter, status int, err *wire.Error) {

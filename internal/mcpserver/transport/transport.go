@@ -11,7 +11,9 @@ import (
 	"net/http"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
@@ -25,6 +27,13 @@ type Handler interface {
 	Snapshot() *registry.Snapshot
 	// Handle answers one message that was read with that snapshot.
 	Handle(ctx context.Context, r *engine.Request) engine.Reply
+	// Sessions are those of legacy clients, of all transports.
+	Sessions() *session.Registry
+	// Stand serves the standing stream of a session, or the one that the event
+	// id last belongs to, until ctx, the session or the caller's credential
+	// ends. It counts against the limit of streams. The reply has a body when
+	// none was opened.
+	Stand(ctx context.Context, s *session.Session, caller *principal.Principal, last string, open func() (engine.Stream, error)) engine.Reply
 }
 
 // Transport is one way in.

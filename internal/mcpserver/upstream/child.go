@@ -48,7 +48,7 @@ func (s *source) diedOf(err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.child, s.known = known.Child, true
+	s.child, s.stderrCut, s.known = known.Child, known.StderrTruncated, true
 	s.legacyOnly = !s.answered && !s.legacyOnly
 }
 
@@ -64,5 +64,5 @@ func (s *source) childState() *podreport.Child {
 	if s.child == nil {
 		return nil
 	}
-	return &podreport.Child{State: podreport.ChildExited, ExitCode: s.child.ExitCode, Signal: s.child.Signal}
+	return &podreport.Child{State: podreport.ChildExited, ExitCode: s.child.ExitCode, Signal: s.child.Signal, StderrTruncated: s.stderrCut}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/glob"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
+	"github.com/espalier-dev/espalier/internal/openapi"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -17,6 +18,8 @@ import (
 type Listing struct {
 	*client.Lists
 	Can client.Abilities
+	// Left is what of an OpenAPI document is not served, or only in part.
+	Left []openapi.Left
 }
 
 // Composed is a catalog with what its upstreams bring.
@@ -26,6 +29,10 @@ type Composed struct {
 	// NotServed are entries of upstreams that are not served, and why. What
 	// the owner left out by include, exclude or filter is not among them.
 	NotServed []podreport.NotServed
+	// Drift are pinned tools that are not what was promised.
+	Drift []podreport.Drift
+	// Flagged are those that are served and lack something of theirs.
+	Flagged []podreport.NotServed
 }
 
 // candidate is an entry of an upstream under its final identity.
@@ -47,7 +54,7 @@ const (
 // declared, in the order that the design fixes: an upstream's include and
 // exclude, of its own names; prefix; of tools then overrides, which give final
 // names, and include, exclude and filter of the server; conflicts; of tools
-// max. It does not change config.
+// contract and max. It does not change config.
 func Compose(config *serverconfig.Config, listings map[string]Listing) Composed {
 	out := Composed{Config: config}
 	if len(config.Upstreams) == 0 {
@@ -61,12 +68,15 @@ func Compose(config *serverconfig.Config, listings map[string]Listing) Composed 
 			continue
 		}
 		c.tools = append(c.tools, c.adaptTools(u, listing.Tools)...)
+		c.leave(u, listing.Left)
 		c.resources = append(c.resources, c.adaptResources(u, kindResource, "uri", listing.Resources)...)
 		c.templates = append(c.templates, c.adaptResources(u, kindTemplate, "uriTemplate", listing.Templates)...)
 		c.prompts = append(c.prompts, c.adaptPrompts(u, listing.Prompts)...)
 	}
 	joined := *config
-	c.tools = c.cut(resolve(c, kindTool, c.filter(c.tools), idsOf(config.Tools, c.policy.Reserved, func(t *serverconfig.Tool) string { return t.Name })))
+	c.tools = resolve(c, kindTool, c.filter(c.tools), idsOf(config.Tools, c.policy.Reserved, func(t *serverconfig.Tool) string { return t.Name }))
+	drift := c.hold(config, listings)
+	c.tools = c.cut(c.tools)
 	joined.Tools = join(config.Tools, c.tools)
 	uri := func(r *serverconfig.Resource) string { return r.URI }
 	c.resources = resolve(c, kindResource, c.resources, idsOf(config.Resources, c.policy.ReservedResources, uri))
@@ -77,7 +87,7 @@ func Compose(config *serverconfig.Config, listings map[string]Listing) Composed 
 	joined.Prompts = join(config.Prompts, c.prompts)
 	joined.Readers = c.readers(config, listings)
 	joined.CacheSeconds, joined.CacheScope = caching(config, listings)
-	return Composed{Config: &joined, NotServed: c.notServed}
+	return Composed{Config: &joined, NotServed: c.notServed, Flagged: c.flagged, Drift: drift}
 }
 
 // composer is one composition in the making.
@@ -85,6 +95,7 @@ type composer struct {
 	policy    *serverconfig.ToolsPolicy
 	overrides map[string]*serverconfig.Override
 	notServed []podreport.NotServed
+	flagged   []podreport.NotServed
 
 	tools                []candidate[serverconfig.Tool]
 	resources, templates []candidate[serverconfig.Resource]
@@ -104,6 +115,17 @@ func newComposer(config *serverconfig.Config) *composer {
 
 func (c *composer) refuse(kind, name, reason string) {
 	c.notServed = append(c.notServed, podreport.NotServed{Kind: kind, Name: name, Reason: reason})
+}
+
+// leave names what was left out of a document.
+func (c *composer) leave(u *serverconfig.Upstream, left []openapi.Left) {
+	for _, l := range left {
+		to := &c.notServed
+		if l.Served {
+			to = &c.flagged
+		}
+		*to = append(*to, podreport.NotServed{Kind: kindTool, Name: u.Prefix + l.Name, Reason: string(l.Reason)})
+	}
 }
 
 // wanted applies include and exclude of an upstream to one of its own names.

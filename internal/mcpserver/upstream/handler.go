@@ -35,6 +35,9 @@ func (h *handler) Call(ctx context.Context, c *call.Call) (*call.Result, error) 
 		Tool: h.target.Tool, Args: c.RawArgs, Header: client.Mirror(h.params, c.Args), Meta: meta(c), Aside: client.Aside{Progress: c.Progress},
 	}
 	return h.m.pass(ctx, c, h.target.Upstream, func(s session) (*call.Result, error) {
+		if d, ok := itself(s).(answers); ok {
+			return d.Handle(ctx, h.target.Tool, c)
+		}
 		raw, err := s.Call(ctx, request)
 		if err != nil {
 			return nil, err

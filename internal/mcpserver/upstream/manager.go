@@ -4,6 +4,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -40,13 +41,24 @@ type Timing struct {
 	Backoff, MaxBackoff time.Duration
 	// Credential is how often mounted credentials are looked at.
 	Credential time.Duration
+	// Document is how often a document at a URL is asked for; the default
+	// when zero.
+	Document time.Duration
+	// Idle is how long a session for single clients stays that no call uses,
+	// Park how long a call waits for its caller's answer. The defaults when 0.
+	Idle, Park time.Duration
 }
+
+const (
+	defaultIdle = 60 * time.Second
+	defaultPark = 10 * time.Minute
+)
 
 // DefaultTiming is that of the shared server.
 func DefaultTiming() Timing {
 	return Timing{
 		Health: 30 * time.Second, Handshake: 10 * time.Second, Keep: 60 * time.Second, Settle: 30 * time.Second,
-		Refresh: 30 * time.Second, Seldom: 5 * time.Minute, Backoff: time.Second, MaxBackoff: 30 * time.Second, Credential: 2 * time.Second,
+		Refresh: 30 * time.Second, Seldom: 5 * time.Minute, Backoff: time.Second, MaxBackoff: 30 * time.Second, Credential: 2 * time.Second, Document: 5 * time.Minute,
 	}
 }
 
@@ -57,15 +69,22 @@ type Options struct {
 	// Authorizer gives what authenticates a connection; nil when it has no
 	// auth.
 	Authorizer func(*serverconfig.Connection) *outbound.Authorizer
+	// Operation makes the handlers of the operations of APIs.
+	Operation OperationFactory
 	// Credentials are the mounted keys.
 	Credentials *credentials.Store
 	// Changed is called when what Compose or Report gives may have changed.
 	// It must not block.
 	Changed func()
+	// Updated is called when a resource that is followed may have changed. It
+	// must not block.
+	Updated func()
 	Version string
 	Log     *slog.Logger
 	// Timing; DefaultTiming when zero.
 	Timing Timing
+	// Self names this replica to others: see call.ParkedState.
+	Self string
 }
 
 // Manager holds the upstreams of the served catalog.
@@ -75,6 +94,7 @@ type Manager struct {
 	log     *slog.Logger
 	metrics *metrics
 	now     func() time.Time
+	parking *parking
 
 	life     context.Context //nolint:containedctx // of all that runs behind
 	cancel   context.CancelFunc
@@ -86,6 +106,7 @@ type Manager struct {
 	settled bool
 	order   []string
 	sources map[string]*source
+	follows map[string]*follows
 }
 
 // New gives a manager without upstreams.
@@ -93,10 +114,15 @@ func New(options Options) *Manager {
 	if options.Timing == (Timing{}) {
 		options.Timing = DefaultTiming()
 	}
+	if options.Timing.Document == 0 {
+		options.Timing.Document = DefaultTiming().Document
+	}
 	m := &Manager{
 		options: options, timing: options.Timing, log: options.Log, metrics: newMetrics(), now: time.Now,
-		sources: map[string]*source{},
+		sources: map[string]*source{}, follows: map[string]*follows{},
 	}
+	m.timing.Idle, m.timing.Park = cmp.Or(m.timing.Idle, defaultIdle), cmp.Or(m.timing.Park, defaultPark)
+	m.parking = newParking(m.timing.Park, m.metrics.parked)
 	m.maxBytes.Store(defaultMaxBytes)
 	m.life, m.cancel = context.WithCancel(context.Background())
 	return m
@@ -150,6 +176,9 @@ func (m *Manager) Configure(config *serverconfig.Config) {
 }
 
 func sameConnection(a, b *serverconfig.Upstream) bool {
+	if a.OpenAPI != nil || b.OpenAPI != nil {
+		return reflect.DeepEqual(a, b) // Only what is included is made of a document.
+	}
 	return a.Protocol == b.Protocol && reflect.DeepEqual(a.Connection, b.Connection) && reflect.DeepEqual(a.Stdio, b.Stdio)
 }
 
@@ -190,10 +219,15 @@ func (m *Manager) Report(served map[string]registry.Counts) []podreport.Upstream
 	for _, s := range m.all() {
 		n := served[serverconfig.SourceOf(s.config.Name)]
 		s.mu.Lock()
-		out = append(out, podreport.Upstream{
+		u := podreport.Upstream{
 			Name: s.config.Name, State: s.state, Reason: string(s.reason), Protocol: s.protocol,
-			Tools: n.Tools, Resources: n.Resources, Prompts: n.Prompts, Child: s.childState(),
-		})
+			Tools: n.Tools, Resources: n.Resources, Prompts: n.Prompts, Child: s.childState(), Clients: s.pool.size(),
+		}
+		if s.state == podreport.UpstreamUnavailable && s.failure != nil {
+			u.Phase, u.Message, u.Hint = string(s.failure.Phase), s.failure.Message(), s.failure.Hint()
+		}
+		s.documentState(&u)
+		out = append(out, u)
 		s.mu.Unlock()
 	}
 	return out
@@ -253,6 +287,9 @@ func (m *Manager) headers(values []serverconfig.Value) (header http.Header, cred
 
 // fingerprint tells credentials apart. It is kept in memory only.
 func (m *Manager) fingerprint(u *serverconfig.Upstream) string {
+	if u.OpenAPI != nil {
+		return "" // Read anew for each request.
+	}
 	hash := sha256.New()
 	add := func(path string) {
 		value, err := m.options.Credentials.Bytes(path)
@@ -290,17 +327,6 @@ func (m *Manager) retire(l *lease) {
 	})
 }
 
-// start runs f behind, unless the manager is closed.
-func (m *Manager) start(f func()) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.life.Err() != nil {
-		return false
-	}
-	m.work.Go(f)
-	return true
-}
-
 // closeTime is how long the end of a session may take; a child may need some
 // of it to end in good order.
 const closeTime = 6 * time.Second
@@ -311,4 +337,30 @@ func (m *Manager) Close() {
 	m.cancel()
 	m.mu.Unlock()
 	m.work.Wait()
+}
+
+// SessionEnded ends what is held for a client's session.
+func (m *Manager) SessionEnded(id string) {
+	for _, s := range m.all() {
+		s.pool.forget(sessionKey(id))
+	}
+}
+
+// RootsChanged tells what a client's session has to itself that its roots
+// changed.
+func (m *Manager) RootsChanged(id string) {
+	for _, s := range m.all() {
+		s.pool.rootsChanged(sessionKey(id))
+	}
+}
+
+// spawn runs f as part of what Close awaits; false when that is over.
+func (m *Manager) spawn(f func()) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.life.Err() != nil {
+		return false
+	}
+	m.work.Go(f)
+	return true
 }

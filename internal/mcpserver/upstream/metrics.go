@@ -12,6 +12,9 @@ type metrics struct {
 	state    *prometheus.GaugeVec
 	requests *prometheus.CounterVec
 	losses   *prometheus.CounterVec
+	// exclusive sessions that are open, and calls that wait for their callers.
+	exclusive *prometheus.GaugeVec
+	parked    prometheus.Gauge
 }
 
 func newMetrics() *metrics {
@@ -25,11 +28,17 @@ func newMetrics() *metrics {
 		losses: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "upstream_connect_failures_total", Help: "Attempts to connect an upstream that failed, or connections that were lost.",
 		}, []string{"upstream"}),
+		exclusive: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "upstream_client_sessions", Help: "Sessions or child processes that are for one client each.",
+		}, []string{"upstream"}),
+		parked: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "parked_calls", Help: "Calls that wait for their caller's answer to a question.",
+		}),
 	}
 }
 
 func (m *metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.state, m.requests, m.losses}
+	return []prometheus.Collector{m.state, m.requests, m.losses, m.exclusive, m.parked}
 }
 
 func (m *metrics) up(name string, up bool) {
@@ -49,4 +58,5 @@ func (m *metrics) forget(name string) {
 	m.state.DeletePartialMatch(labels)
 	m.requests.DeletePartialMatch(labels)
 	m.losses.DeletePartialMatch(labels)
+	m.exclusive.DeletePartialMatch(labels)
 }

@@ -46,42 +46,57 @@ func (m *Manager) pass(ctx context.Context, c *call.Call, upstream string, do fu
 }
 
 func (m *Manager) attempt(ctx context.Context, c *call.Call, upstream string, do func(session) (*call.Result, error)) (*call.Result, error) {
+	if p := m.parking.take(c, upstream); p != nil {
+		result, err := do(&resumed{session: p.e.session, p: p, c: c})
+		return m.conclude(ctx, c, upstream, result, err)
+	}
 	s := m.source(upstream)
 	if s == nil {
 		return nil, unavailable(upstream, nil)
 	}
 	for attempt := 0; ; attempt++ {
-		var final *call.Error
-		l, speak, done, err := s.useFor(ctx, c.Caller)
-		switch {
-		case errors.As(err, &final):
-			return nil, final
-		case err != nil && ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case l == nil:
-			return nil, unavailable(upstream, err)
+		l, done, ok := s.use()
+		if !ok {
+			return nil, unavailable(upstream, nil)
 		}
-		result, err := do(speak)
+		result, err := do(&bridged{session: l.session, s: s, l: l, c: c})
 		done()
 		lost := client.ReasonOf(err) == client.SessionLost
 		if lost {
 			l.dead.Store(true)
-			s.forget(l)
 		}
-		switch {
-		case err == nil || errors.As(err, &final):
-			return result, err
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case suspicious(err):
+		var final *call.Error
+		var asked *askedError
+		if err != nil && ctx.Err() == nil && !errors.As(err, &final) && !errors.As(err, &asked) && suspicious(err) {
 			s.suspect()
 		}
 		// A session that the server does not know has run nothing.
-		if lost && attempt == 0 && s.after(ctx, l) {
+		if lost && ctx.Err() == nil && attempt == 0 && s.after(ctx, l) {
 			continue
 		}
-		return nil, m.failure(upstream, err)
+		return m.conclude(ctx, c, upstream, result, err)
 	}
+}
+
+// conclude gives what the caller gets of the outcome of a call.
+func (m *Manager) conclude(ctx context.Context, c *call.Call, upstream string, result *call.Result, err error) (*call.Result, error) {
+	var final *call.Error
+	switch {
+	case err == nil:
+		return result, nil
+	case errors.As(err, &final):
+		return nil, final
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	asked, failure := translated(c, upstream, err)
+	switch {
+	case asked != nil:
+		return asked, nil
+	case failure != nil:
+		return nil, failure
+	}
+	return nil, m.failure(upstream, err)
 }
 
 // suspicious: the error may be the connection's, not only the call's.

@@ -43,22 +43,33 @@ type session interface {
 
 var _ session = (*client.Session)(nil)
 
-// open opens a session with what the upstream is, for all callers.
-func (s *source) open(ctx context.Context) (session, error) { return s.openFor(ctx, nil) }
+// open opens a session with what the upstream is.
+func (s *source) open(ctx context.Context) (session, error) {
+	if s.config.OpenAPI != nil {
+		return openDocument(ctx, s)
+	}
+	options, err := s.dialling(nil)
+	if err != nil {
+		return nil, err
+	}
+	options.Updated = func(uri string) { s.m.updated(s.config.Name, uri) }
+	opened, err := client.Connect(ctx, options)
+	if err != nil {
+		return nil, err // Not a nil *client.Session in an interface.
+	}
+	return opened, nil
+}
 
-// openFor opens a session for one caller, or for all.
-func (s *source) openFor(ctx context.Context, caller *principal.Principal) (session, error) {
+// dialling are the options of a session with what the upstream is; caller, if
+// there is one, is whose session it is.
+func (s *source) dialling(caller *principal.Principal) (client.Options, error) {
 	options := client.Options{
 		URL: s.config.URL, Protocol: s.config.Protocol, Version: s.m.options.Version, MaxBytes: s.m.maxBytes.Load(),
 	}
 	if s.config.Stdio != nil {
 		s.process(&options)
 	} else if err := s.dial(&options, caller); err != nil {
-		return nil, &client.Error{Reason: client.CredentialMissing, Cause: err}
+		return options, &client.Error{Reason: client.CredentialMissing, Cause: err}
 	}
-	opened, err := client.Connect(ctx, options)
-	if err != nil {
-		return nil, err // Not a nil *client.Session in an interface.
-	}
-	return opened, nil
+	return options, nil
 }

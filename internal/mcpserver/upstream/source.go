@@ -31,21 +31,25 @@ type source struct {
 	poke   chan struct{}
 	// authorizer of its requests; nil for none.
 	authorizer *outbound.Authorizer
-	callers    callers
+	// pool of sessions for single clients.
+	pool *pool
 
 	mu      sync.Mutex
 	session *lease
 	// fresh is closed when session changes.
-	fresh    chan struct{}
-	listing  *Listing
-	state    podreport.UpstreamState
-	reason   client.Reason
+	fresh   chan struct{}
+	listing *Listing
+	state   podreport.UpstreamState
+	reason  client.Reason
+	// failure that made it unavailable.
+	failure  *client.Error
 	protocol string
 	// answered once; known: it answered, or is known to fail by itself.
 	answered, known bool
 	expiry          *time.Timer
 	// of a child: how the last one ended, and that it ended of discover.
 	child      *process.State
+	stderrCut  bool
 	legacyOnly bool
 }
 
@@ -56,6 +60,8 @@ type lease struct {
 	users      atomic.Int64
 	// dead: the server said that it does not know the session.
 	dead atomic.Bool
+	// levelled: a legacy server was told what all callers want logged.
+	levelled sync.Once
 }
 
 // newSource begins to connect. before is what was listed over another
@@ -66,10 +72,15 @@ func newSource(m *Manager, config serverconfig.Upstream, before *Listing) *sourc
 		fresh: make(chan struct{}), state: podreport.UpstreamPending,
 	}
 	if m.options.Authorizer != nil {
-		s.authorizer = m.options.Authorizer(&config.Connection)
+		connection := config.Connection
+		if config.OpenAPI != nil && connection.URL == "" {
+			connection.URL = config.OpenAPI.DocumentURL
+		}
+		s.authorizer = m.options.Authorizer(&connection)
 	}
 	ctx, cancel := context.WithCancel(m.life)
 	s.stop = cancel
+	s.pool = newPool(s)
 	if before != nil {
 		s.listing = before
 		s.expiry = time.AfterFunc(m.timing.Keep, s.withdraw)
@@ -102,7 +113,7 @@ func (s *source) run(ctx context.Context) {
 		backoff = min(2*backoff, s.m.timing.MaxBackoff)
 	}
 	s.replace(nil)
-	s.forgetAll()
+	s.pool.close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.expiry != nil {
@@ -157,7 +168,11 @@ func (s *source) list(ctx context.Context, l *lease) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Listing{Lists: lists, Can: l.Abilities()}, nil
+	listing := &Listing{Lists: lists, Can: l.Abilities()}
+	if w, ok := l.session.(watched); ok {
+		listing.Left = w.Left()
+	}
+	return listing, nil
 }
 
 // up puts a session in place.
@@ -208,6 +223,7 @@ func (s *source) lost(err error) {
 		s.expiry = time.AfterFunc(s.m.timing.Keep, s.withdraw)
 	}
 	s.state, s.reason, s.protocol = podreport.UpstreamUnavailable, reason, ""
+	s.failure = client.ErrorOf(err)
 	s.mu.Unlock()
 	s.m.metrics.up(s.config.Name, false)
 	if news {
@@ -248,8 +264,10 @@ func (s *source) replace(l *lease) {
 	s.fresh = make(chan struct{})
 	s.mu.Unlock()
 	if old != nil && old != l {
+		if s.config.Stdio == nil {
+			s.pool.flush() // They are of the same credential and server.
+		}
 		s.m.retire(old)
-		s.forgetAll()
 	}
 }
 

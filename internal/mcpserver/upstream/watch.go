@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
@@ -30,7 +31,10 @@ func (s *source) watch(ctx context.Context, l *lease) error {
 	live := make(chan bool, 1)
 	go func() {
 		defer close(listening)
+		var both sync.WaitGroup
+		both.Go(func() { s.subscribe(ctx, l) })
 		s.listen(ctx, l, live)
+		both.Wait()
 	}()
 	health := time.NewTicker(s.m.timing.Health)
 	defer health.Stop()
@@ -57,6 +61,7 @@ func (s *source) watch(ctx context.Context, l *lease) error {
 				continue
 			}
 			told = l.Abilities().ListChanged()
+			s.unheard(l)
 			// What changed before the stream stood was not told.
 			err = s.reload(ctx, l)
 		case <-s.poke:
@@ -75,6 +80,14 @@ func (s *source) watch(ctx context.Context, l *lease) error {
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// unheard tells those who follow resources that something may have changed
+// before the stream stood on which a legacy server tells of it.
+func (s *source) unheard(l *lease) {
+	if mcp.IsLegacy(l.Version()) && s.m.followsOf(s.config.Name).missed() {
+		s.m.options.Updated()
 	}
 }
 
@@ -139,7 +152,7 @@ func (s *source) listen(ctx context.Context, l *lease, live chan<- bool) {
 
 // equal compares what lists say and for how long.
 func (l *Listing) equal(o *Listing) bool {
-	return l.Can == o.Can && l.Private == o.Private && sameTTL(l.Lists, o.Lists) &&
+	return l.Can == o.Can && slices.Equal(l.Left, o.Left) && l.Private == o.Private && sameTTL(l.Lists, o.Lists) &&
 		sameEntries(l.Tools, o.Tools) && sameEntries(l.Resources, o.Resources) && sameEntries(l.Templates, o.Templates) && sameEntries(l.Prompts, o.Prompts)
 }
 

@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"unicode/utf8"
@@ -109,4 +110,16 @@ func AppendField(dst []byte, key string, raw []byte) []byte {
 // Data gives {"reason": reason} for Error.Data.
 func Data(reason string) json.RawMessage {
 	return append(AppendString([]byte(`{"reason":`), reason), '}')
+}
+
+// OneLine gives a valid JSON value without line breaks, as streams have it.
+func OneLine(raw []byte) []byte {
+	if !bytes.ContainsAny(raw, "\r\n") {
+		return raw
+	}
+	var line bytes.Buffer
+	if json.Compact(&line, raw) != nil {
+		return []byte("null") // It was valid, so this does not happen.
+	}
+	return line.Bytes()
 }

@@ -28,8 +28,10 @@ type Message struct {
 	// Params and Meta (params._meta) are nil when absent.
 	Params Object
 	Meta   Object
-	// IsResponse marks an answer of the client to a request of the server.
-	IsResponse bool
+	// IsResponse marks an answer of the client to a request of the server;
+	// Result or Error is what it says, raw.
+	IsResponse    bool
+	Result, Error []byte
 
 	fields [8]Field
 	params [6]Field
@@ -69,7 +71,8 @@ func (m *Message) fill(envelope Object) *Error {
 	}
 	method, ok := envelope.Text("method")
 	if !ok {
-		if envelope.Get("result") != nil || envelope.Get("error") != nil {
+		m.Result, m.Error = envelope.Get("result"), envelope.Get("error")
+		if m.Result != nil || m.Error != nil {
 			m.IsResponse = true
 			return nil
 		}

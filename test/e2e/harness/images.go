@@ -11,8 +11,10 @@ import (
 // Images that the tests' pods run. IMAGE_REGISTRY says where they lie.
 var (
 	BackendImage    = Registry() + "/example-backend:dev"
+	BadChildImage   = Registry() + "/badchild:dev"
 	EverythingImage = Registry() + "/example-everything:dev"
 	FakeMCPImage    = Registry() + "/fakemcp:dev"
+	NPMImage        = Registry() + "/example-npm:dev"
 )
 
 // Registry is where the images of pods are pulled from.

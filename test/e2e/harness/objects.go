@@ -52,6 +52,14 @@ func Container(name string, replicas int32, image string, args ...string) *v1alp
 	})
 }
 
+// Stdio is an MCPServer that wraps a command of an image.
+func Stdio(name, image string, command ...string) *v1alpha1.MCPServer {
+	return Server(name, 1, func(s *v1alpha1.MCPServer) {
+		s.Spec.Type = v1alpha1.TypeStdio
+		s.Spec.Stdio = &v1alpha1.StdioSource{Image: image, Command: command}
+	})
+}
+
 // External is an MCPServer that runs elsewhere.
 func External(name, url string) *v1alpha1.MCPServer {
 	return &v1alpha1.MCPServer{

@@ -24,9 +24,15 @@ var Eras = map[string]string{
 // of the protocol given.
 func (p *Peer) Session(ctx context.Context, version string) *sdk.ClientSession {
 	GinkgoHelper()
+	return p.SessionWith(ctx, version, nil)
+}
+
+// SessionWith is Session with options of the client, which may be nil.
+func (p *Peer) SessionWith(ctx context.Context, version string, options *sdk.ClientOptions) *sdk.ClientSession {
+	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	client := sdk.NewClient(&sdk.Implementation{Name: "espalier-e2e", Version: "0"}, nil)
+	client := sdk.NewClient(&sdk.Implementation{Name: "espalier-e2e", Version: "0"}, options)
 	session, err := client.Connect(ctx, &sdk.StreamableClientTransport{
 		Endpoint:             p.URL,
 		HTTPClient:           &http.Client{Transport: hostTransport(p.Host)},

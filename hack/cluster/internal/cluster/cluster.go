@@ -81,7 +81,7 @@ func (c *Cluster) lockName() string {
 }
 
 func (c *Cluster) network() host.Network {
-	return host.Network{NodeIP: nodeIP, PodCIDR: podCIDR, Bridge: bridge}
+	return host.Network{NodeIP: nodeIP, PodCIDR: podCIDR, ServiceCIDR: serviceCIDR, Bridge: bridge}
 }
 
 func logf(format string, args ...any) {

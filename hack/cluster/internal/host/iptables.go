@@ -19,6 +19,9 @@ func (n Network) acceptForwarding() error {
 	rules := strings.Join([]string{
 		"*filter",
 		":" + forwardChain + " - [0:0]",
+		// What a Service's address is left on is not for the world: while kube-proxy
+		// sets a Service up, a packet may pass between its two tables.
+		"-A " + forwardChain + " -d " + n.ServiceCIDR + " -j REJECT",
 		"-A " + forwardChain + " -s " + n.PodCIDR + " -j ACCEPT",
 		"-A " + forwardChain + " -d " + n.PodCIDR + " -j ACCEPT",
 		"-A FORWARD -j " + forwardChain,

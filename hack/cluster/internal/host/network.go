@@ -15,6 +15,8 @@ type Network struct {
 	NodeIP string
 	// PodCIDR is forwarded even where the host's policy is to drop.
 	PodCIDR string
+	// ServiceCIDR is never forwarded: kube-proxy puts a pod's address in its place.
+	ServiceCIDR string
 	// Bridge is the CNI bridge's name.
 	Bridge string
 }

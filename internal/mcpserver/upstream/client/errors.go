@@ -43,6 +43,11 @@ const (
 	ChildExited         Reason = "ChildExited"
 	StartFailed         Reason = "StartFailed"
 	Failed              Reason = "Failed"
+	// Of an OpenAPI document: it cannot be read or is none; it does not say
+	// where its API is; it names a server that must not get the credentials.
+	InvalidDocument Reason = "InvalidDocument"
+	NoServer        Reason = "NoServer"
+	UntrustedServer Reason = "UntrustedServer"
 )
 
 // Phase is what an upstream was doing when it failed.
@@ -113,6 +118,15 @@ type RPCError struct {
 
 func (e *RPCError) Error() string { return fmt.Sprintf("JSON-RPC error %d", e.Code) }
 
+// ErrorOf gives the *Error that err is, or one with its reason.
+func ErrorOf(err error) *Error {
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return &Error{Reason: ReasonOf(err), Cause: err}
+}
+
 // ReasonOf gives the word for err.
 func ReasonOf(err error) Reason {
 	var known *Error
@@ -136,6 +150,9 @@ func dialFailure(err error) bool {
 	}
 	return false
 }
+
+// NetworkError puts an error of net/http into an *Error.
+func NetworkError(err error) error { return networkError(err) }
 
 // networkError puts an error of net/http into a word.
 func networkError(err error) error {

@@ -116,6 +116,14 @@ func (s *Session) SetLevel(ctx context.Context, level string) error {
 	return inPhase(err, PhaseCall)
 }
 
+// RootsChanged tells a legacy server that the client's roots changed.
+func (s *Session) RootsChanged(ctx context.Context) error {
+	if s.revision.modern {
+		return nil
+	}
+	return s.carrier.notify(ctx, &message{method: mcp.NotificationRootsChanged})
+}
+
 // gate lets calls pass until it is shut.
 type gate struct {
 	mu     sync.Mutex

@@ -25,5 +25,8 @@ var explained = map[Reason]struct{ message, hint string }{
 	ListFailed:          {"the server did not list its tools", "read the log of the server behind"},
 	ChildExited:         {"the child process ended", "read the pod's log, and check command, args and env"},
 	StartFailed:         {"the child process cannot be started", "check that the image has the program that command names"},
+	InvalidDocument:     {"the OpenAPI document cannot be read", "check that it is OpenAPI 3.0 or 3.1, and not too large"},
+	NoServer:            {"the OpenAPI document does not say where its API is", "name it by openAPI.url"},
+	UntrustedServer:     {"the OpenAPI document names a server that must not get the credentials", "name the API's address by openAPI.url"},
 	Failed:              {"the upstream failed", "read the log of the pod"},
 }

@@ -58,9 +58,14 @@ type httpCarrier struct {
 func newHTTP(options *Options, hear func(incoming), asks *asks) *httpCarrier {
 	c := &httpCarrier{options: options, hear: hear, asks: asks, slot: make(chan struct{}, maxBehind), posts: options.URL}
 	c.life, c.stop = context.WithCancel(context.Background())
-	shared := *options.HTTP
-	shared.CheckRedirect = sameOriginOnly
-	c.client = &shared
+	own := *options.HTTP
+	own.CheckRedirect = sameOriginOnly
+	// Connections of its own: one that leads to a peer that went bad must not
+	// outlive the session and fail the next one, too.
+	if pool, ok := own.Transport.(*http.Transport); ok {
+		own.Transport = pool.Clone()
+	}
+	c.client = &own
 	return c
 }
 
@@ -371,6 +376,7 @@ func (c *httpCarrier) close(ctx context.Context) {
 	}
 	c.stop()
 	c.work.Wait()
+	c.client.CloseIdleConnections()
 }
 
 // mediaType without its parameters; a broken parameter does not spoil it.

@@ -33,6 +33,9 @@ type Options struct {
 	Version string
 	// MaxBytes of one message.
 	MaxBytes int64
+	// Updated, if set, is told the URI of each resource of which the server
+	// says that it changed. It must not block.
+	Updated func(uri string)
 
 	// Process to start and speak to over stdin and stdout, in place of URL.
 	Process *process.Options
@@ -71,8 +74,7 @@ type Session struct {
 	asks     *asks
 	ids      atomic.Int64
 	progress sync.Map // id -> func(wire.Object)
-	// standing is called when a listen stream is acknowledged.
-	standing atomic.Pointer[func()]
+	standing sync.Map // id of a listen stream -> func(), called when it is acknowledged
 	changed  chan struct{}
 }
 
@@ -168,8 +170,10 @@ func (s *Session) hear(in incoming) {
 	case mcp.NotificationToolsChanged, mcp.NotificationResources, mcp.NotificationPrompts:
 		s.tell()
 	case mcp.NotificationAcknowledged:
-		if f := s.standing.Swap(nil); f != nil {
-			(*f)()
+		s.acknowledged(in.params)
+	case mcp.NotificationUpdated:
+		if uri, ok := wire.Text(member(in.params, "uri")); ok && s.options.Updated != nil {
+			s.options.Updated(uri)
 		}
 	case mcp.NotificationProgress:
 		params, err := wire.DecodeObject(in.params)
@@ -213,47 +217,4 @@ func (s *Session) Check(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// Listen hears what the server says by itself, for Changed, until ctx ends or
-// the stream does; standing is called when the stream stands. offered is false
-// where the server has none. Only one Listen may run at a time.
-func (s *Session) Listen(ctx context.Context, standing func()) (offered bool, err error) {
-	if !s.revision.modern {
-		err = s.carrier.stream(ctx, standing)
-		return err != errNotOffered, err //nolint:errorlint // It is never wrapped.
-	}
-	wanted := s.wanted()
-	if wanted == nil {
-		return false, nil
-	}
-	s.standing.Store(&standing)
-	_, err = s.carrier.request(ctx, &message{id: s.next(), method: mcp.MethodSubscriptionsListen, params: wanted})
-	return !isRPC(err), err
-}
-
-// wanted are the params of a listen stream for all that the server tells of
-// its lists; nil where it tells nothing.
-func (s *Session) wanted() []byte {
-	const head = `"notifications":{`
-	out := []byte(head)
-	for _, n := range []struct {
-		told bool
-		key  string
-	}{
-		{s.abilities.ToolsChanged, "toolsListChanged"}, {s.abilities.ResourcesChanged, "resourcesListChanged"},
-		{s.abilities.PromptsChanged, "promptsListChanged"},
-	} {
-		if !n.told {
-			continue
-		}
-		if len(out) > len(head) {
-			out = append(out, ',')
-		}
-		out = append(out, `"`+n.key+`":true`...)
-	}
-	if len(out) == len(head) {
-		return nil
-	}
-	return append(out, '}')
 }
