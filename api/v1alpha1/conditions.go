@@ -58,8 +58,9 @@ const (
 	// ConditionUpstreamsReady: the upstreams answer.
 	//
 	// True: UpstreamsReady, NotApplicable. False: UpstreamsUnavailable,
-	// ChildExited, ServerNotFound, UpstreamCycle, UpstreamAuthRequired,
-	// InvalidAuth; the message names the upstreams. Unknown: Pending, ScaledToZero, Suspended.
+	// ChildExited, InvalidDocument, ServerNotFound, UpstreamCycle,
+	// UpstreamAuthRequired, InvalidAuth; the message names the upstreams.
+	// Unknown: Pending, ScaledToZero, Suspended.
 	ConditionUpstreamsReady = "UpstreamsReady"
 
 	// ConditionContractMet: the tools and instructions that the replicas give
@@ -213,6 +214,9 @@ const (
 	ReasonUpstreamsReady = "UpstreamsReady"
 	// ReasonUpstreamsUnavailable: upstreams do not answer; as a reason of Ready: with them all entries are gone.
 	ReasonUpstreamsUnavailable = "UpstreamsUnavailable"
+	// ReasonInvalidDocument: an OpenAPI document cannot be read; the tools of the
+	// one before stay.
+	ReasonInvalidDocument = "InvalidDocument"
 	// ReasonUpstreamCycle: following serverRef leads back to the server.
 	ReasonUpstreamCycle = "UpstreamCycle"
 	// ReasonUpstreamAuthRequired: the upstream wants a credential that nobody gave.

@@ -186,7 +186,7 @@ type Connection struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="two headers have one name: HTTP does not tell upper case from lower"
 	Headers []Header `json:"headers,omitempty"`
 
-	// auth asks an authorization server for the tokens of each request.
+	// auth asks an authorization server for the tokens of requests.
 	// +optional
 	Auth *OutboundAuth `json:"auth,omitempty"`
 

@@ -239,7 +239,6 @@ type ResourceContent struct {
 // +kubebuilder:validation:XValidation:rule="!self.url.matches('[?].*[{}]')",message="placeholders belong in the URL's path: use http.query for the query"
 // +kubebuilder:validation:XValidation:rule="!self.url.matches('[{][^{}/]*($|[{/])|[{][}]|(^|[}/])[^{}/]*[}]')",message="a placeholder is {name}, closed within its path segment"
 // +kubebuilder:validation:XValidation:rule="!has(self.auth) || !has(self.headers) || self.headers.all(h, h.name.lowerAscii() != 'authorization')",message="auth sets the header Authorization: leave it out of headers"
-// +kubebuilder:validation:XValidation:rule="!has(self.auth) || has(self.auth.oauthClientCredentials) != has(self.auth.oauthTokenExchange)",message="set exactly one of auth.oauthClientCredentials and auth.oauthTokenExchange: each request is made for a caller"
 type ResourceHTTP struct {
 	Connection `json:",inline"`
 

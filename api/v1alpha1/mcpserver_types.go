@@ -79,7 +79,7 @@ type MCPServerList struct {
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !(has(self.workload) || has(self.suspend) || has(self.startupTimeoutSeconds) || has(self.terminationGracePeriodSeconds))",message="workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !has(self.probe) || !(has(self.probe.gateReadiness) || has(self.probe.via))",message="probe.gateReadiness and probe.via need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.external.auth) || !has(self.external.headers) || self.external.headers.all(h, h.name.lowerAscii() != 'authorization')",message="external.auth sets the header Authorization: leave it out of external.headers"
-// +kubebuilder:validation:XValidation:rule="!has(self.upstreams) || has(self.auth) && (has(self.auth.jwt) || has(self.auth.serviceAccounts)) || self.upstreams.all(u, !has(u.auth) || !has(u.auth.oauthTokenExchange))",message="oauthTokenExchange exchanges the callers' own tokens: set auth.jwt or auth.serviceAccounts"
+// +kubebuilder:validation:XValidation:rule="!has(self.upstreams) || has(self.auth) && (has(self.auth.jwt) || has(self.auth.serviceAccounts)) || self.upstreams.all(u, (!has(u.auth) || !has(u.auth.oauthTokenExchange)) && (!has(u.openAPI) || !has(u.openAPI.auth) || !has(u.openAPI.auth.oauthTokenExchange)))",message="oauthTokenExchange exchanges the callers' own tokens: set auth.jwt or auth.serviceAccounts"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.external.headers) || self.external.headers.all(h, !has(h.expression))",message="external.headers cannot use expression, which needs a call: use value, secretKeyRef or configMapKeyRef"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.contract) || !(has(self.contract.onDrift) && self.contract.onDrift == 'Hide')",message="contract.onDrift Hide needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server and can withhold nothing of it"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.contract) || !has(self.contract.tools) || self.contract.tools.all(t, !has(t.upstreamDigest))",message="contract.tools[].upstreamDigest needs type Tools or Stdio: only those have upstreams"
@@ -99,9 +99,7 @@ type MCPServerSpec struct {
 	// +optional
 	Container *ContainerSource `json:"container,omitempty"`
 
-	// external is a server that runs elsewhere. Its auth.oauthTokenExchange is
-	// for the calls of MCPServers that have it as an upstream by serverRef; the
-	// probe, which is nobody's call, uses oauthClientCredentials alone.
+	// external is a server that runs elsewhere.
 	// +optional
 	External *Connection `json:"external,omitempty"`
 

@@ -166,7 +166,6 @@ type HTTPMethod string
 // +kubebuilder:validation:XValidation:rule="!has(self.retries) || self.retries == 0 || self.method in ['GET', 'HEAD', 'PUT', 'DELETE']",message="retries are for idempotent methods: GET, HEAD, PUT and DELETE"
 // +kubebuilder:validation:XValidation:rule="!has(self.body) || self.method in ['POST', 'PUT', 'PATCH', 'DELETE']",message="body is for POST, PUT, PATCH and DELETE"
 // +kubebuilder:validation:XValidation:rule="!has(self.auth) || !has(self.headers) || self.headers.all(h, h.name.lowerAscii() != 'authorization')",message="auth sets the header Authorization: leave it out of headers"
-// +kubebuilder:validation:XValidation:rule="!has(self.auth) || has(self.auth.oauthClientCredentials) != has(self.auth.oauthTokenExchange)",message="set exactly one of auth.oauthClientCredentials and auth.oauthTokenExchange: each request is made for a caller"
 type HTTPHandler struct {
 	Connection `json:",inline"`
 

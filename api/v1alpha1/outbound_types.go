@@ -3,30 +3,69 @@
 
 package v1alpha1
 
-// OutboundAuth says by which tokens requests of a connection show who makes
-// them. A token stands in the header Authorization, is asked for when it is
-// needed, kept until shortly before it expires, and asked for anew when the
-// server answers 401.
-//
-// +kubebuilder:validation:MinProperties=1
+// OutboundAuth says by which tokens of an authorization server requests show
+// who makes them.
 type OutboundAuth struct {
-	// oauthClientCredentials asks for tokens of this client itself (RFC 6749,
-	// 4.4): every caller is the same to the server behind.
-	// +optional
-	OAuthClientCredentials *OAuthClientCredentials `json:"oauthClientCredentials,omitempty"`
+	// oauthClientCredentials is the client that tokens are asked for, and that
+	// requests are made as (RFC 6749, 4.4).
+	// +required
+	OAuthClientCredentials OAuthClientCredentials `json:"oauthClientCredentials,omitempty,omitzero"`
 
-	// oauthTokenExchange asks for a token for each caller (RFC 8693): the
-	// caller's own verified token is the subject_token. It needs spec.auth.jwt
-	// or spec.auth.serviceAccounts of the MCPServer that serves it; a caller
-	// without a token is answered CredentialMissing. The caller's token itself
-	// goes to the token endpoint and nowhere else.
+	// oauthTokenExchange makes calls as their caller: the client exchanges the
+	// caller's own verified token for another one (RFC 8693). It needs auth.jwt
+	// or auth.serviceAccounts of the MCPServer. What is nobody's call, such as
+	// lists and probes, is made as the client.
 	// +optional
 	OAuthTokenExchange *OAuthTokenExchange `json:"oauthTokenExchange,omitempty"`
 }
 
-// OAuthClientCredentials is the client that tokens are asked for.
+// OAuthClientCredentials is a client at an authorization server.
 type OAuthClientCredentials struct {
-	OAuthClient `json:",inline"`
+	// tokenURL is the token endpoint. No redirect of it is followed. Its
+	// certificate is trusted by the system's authorities and by the
+	// connection's tls.ca; the rest of tls is for the connection's own origin.
+	// +required
+	// +kubebuilder:validation:MinLength=8
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?][!"$-z|~]*)?$`
+	TokenURL string `json:"tokenURL,omitempty"`
+
+	// clientID of the client.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[ -~]+$`
+	ClientID string `json:"clientID,omitempty"`
+
+	// clientSecretRef takes the client's secret from a Secret; rotation is
+	// live.
+	// +required
+	ClientSecretRef SecretKeyRef `json:"clientSecretRef,omitempty,omitzero"`
+
+	// scopes of the client's own tokens.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:Pattern=`^[!#-\[\]-~]+$`
+	Scopes []string `json:"scopes,omitempty"`
+
+	// audience of the client's own tokens, as the authorization server names
+	// it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^[ -~]+$`
+	Audience string `json:"audience,omitempty"`
+
+	// resource of the client's own tokens, a URI (RFC 8707).
+	// +optional
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^[A-Za-z][A-Za-z0-9+.-]*:[!"$-~]+$`
+	Resource string `json:"resource,omitempty"`
 }
 
 // SubjectTokenType says what a caller's token is called at the token endpoint.
@@ -42,40 +81,15 @@ const (
 	SubjectJWT SubjectTokenType = "JWT"
 )
 
-// OAuthTokenExchange is the client that exchanges callers' tokens.
+// OAuthTokenExchange says what callers' tokens are exchanged for. At least the
+// type of what they are is said.
 type OAuthTokenExchange struct {
-	OAuthClient `json:",inline"`
-
 	// subjectTokenType is what the caller's token is called at the token
-	// endpoint. Defaults to AccessToken; tokens of service accounts are JWT.
-	// +optional
+	// endpoint; those of service accounts are JWT.
+	// +required
 	SubjectTokenType SubjectTokenType `json:"subjectTokenType,omitempty"`
-}
 
-// OAuthClient is a client at an authorization server.
-type OAuthClient struct {
-	// tokenURL is the token endpoint. No argument of a call changes it, and no
-	// redirect of it is followed.
-	// +required
-	// +kubebuilder:validation:MinLength=8
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^https?://([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?][!"$-z|~]*)?$`
-	TokenURL string `json:"tokenURL,omitempty"`
-
-	// clientID of the client.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^[ -~]+$`
-	ClientID string `json:"clientID,omitempty"`
-
-	// clientSecretRef takes the client's secret from a Secret; rotation is
-	// live. It is sent by HTTP Basic, or in the body where the endpoint does
-	// not take that.
-	// +required
-	ClientSecretRef SecretKeyRef `json:"clientSecretRef,omitempty,omitzero"`
-
-	// scopes that are asked for.
+	// scopes of the tokens.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -85,23 +99,17 @@ type OAuthClient struct {
 	// +kubebuilder:validation:items:Pattern=`^[!#-\[\]-~]+$`
 	Scopes []string `json:"scopes,omitempty"`
 
-	// audience that the token is to be for, as the authorization server names
-	// it.
+	// audience of the tokens.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^[ -~]+$`
 	Audience string `json:"audience,omitempty"`
 
-	// resource that the token is to be for, a URI (RFC 8707).
+	// resource of the tokens, a URI (RFC 8707).
 	// +optional
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^[A-Za-z][A-Za-z0-9+.-]*:[!"$-~]+$`
 	Resource string `json:"resource,omitempty"`
-
-	// tls of the token endpoint. Defaults to that of the connection where both
-	// have one origin, else to the system's certificate authorities.
-	// +optional
-	TLS *ClientTLS `json:"tls,omitempty"`
 }

@@ -19,10 +19,11 @@ const (
 )
 
 // Upstream is another MCP server whose tools, resources and prompts are served
-// here.
+// here, or an HTTP API whose operations are.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.serverRef)",message="set exactly one of serverRef and url"
-// +kubebuilder:validation:XValidation:rule="has(self.url) || !(has(self.headers) || has(self.auth) || has(self.tls))",message="headers, auth and tls need url: a serverRef inherits those of the MCPServer it names"
+// +kubebuilder:validation:XValidation:rule="[has(self.url), has(self.serverRef), has(self.openAPI)].filter(x, x).size() == 1",message="set exactly one of serverRef, url and openAPI"
+// +kubebuilder:validation:XValidation:rule="has(self.url) || !(has(self.headers) || has(self.auth) || has(self.tls))",message="headers, auth and tls need url: a serverRef inherits those of the MCPServer it names, and openAPI has its own"
+// +kubebuilder:validation:XValidation:rule="!(has(self.openAPI) && has(self.protocol))",message="an API speaks no protocol of MCP: leave out protocol"
 // +kubebuilder:validation:XValidation:rule="!has(self.headers) || self.headers.all(h, !has(h.expression))",message="headers of an upstream cannot use expression, since its connection is shared by all callers: use value, secretKeyRef or configMapKeyRef"
 // +kubebuilder:validation:XValidation:rule="!has(self.auth) || !has(self.headers) || self.headers.all(h, h.name.lowerAscii() != 'authorization')",message="auth sets the header Authorization: leave it out of headers"
 type Upstream struct {
@@ -37,6 +38,10 @@ type Upstream struct {
 	// headers, auth and tls are used too, never those of its probe.
 	// +optional
 	ServerRef *UpstreamServerRef `json:"serverRef,omitempty"`
+
+	// openAPI describes an HTTP API whose operations become tools.
+	// +optional
+	OpenAPI *UpstreamOpenAPI `json:"openAPI,omitempty"`
 
 	// url of the MCP endpoint of a server elsewhere: streamable HTTP, or the
 	// older HTTP with SSE.
@@ -59,10 +64,7 @@ type Upstream struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="two headers have one name: HTTP does not tell upper case from lower"
 	Headers []Header `json:"headers,omitempty"`
 
-	// auth asks an authorization server for the tokens of each request to url.
-	// With oauthTokenExchange calls are made with a token of their caller;
-	// what is nobody's call, such as lists and health checks, is made with
-	// oauthClientCredentials, or without a token where they are not set.
+	// auth asks an authorization server for the tokens of requests to url.
 	// +optional
 	Auth *OutboundAuth `json:"auth,omitempty"`
 
@@ -210,4 +212,15 @@ type ObservedUpstream struct {
 	// prompts of it that are served. Absent is unknown.
 	// +optional
 	Prompts *int32 `json:"prompts,omitempty"`
+
+	// skipped operations of its OpenAPI document are not served; some of them
+	// are named in skippedOperations.
+	// +optional
+	Skipped *int32 `json:"skipped,omitempty"`
+
+	// skippedOperations are the first of those that are not served, and why.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	SkippedOperations []SkippedOperation `json:"skippedOperations,omitempty"`
 }

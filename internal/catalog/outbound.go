@@ -12,17 +12,22 @@ import (
 )
 
 func outboundAuth(c *mcpv1.Connection) *serverconfig.OutboundAuth {
-	in := c.Auth
-	if in == nil {
+	if c.Auth == nil {
 		return nil
 	}
-	out := &serverconfig.OutboundAuth{}
-	if client := in.OAuthClientCredentials; client != nil {
-		mapped := oauthClient(c, &client.OAuthClient)
-		out.ClientCredentials = &mapped
+	in := &c.Auth.OAuthClientCredentials
+	client := serverconfig.OAuthClient{
+		TokenURL: in.TokenURL, ClientID: in.ClientID, SecretFile: secretOf(c.Auth).Path(),
+		Scopes: in.Scopes, Audience: in.Audience, Resource: in.Resource,
 	}
-	if exchange := in.OAuthTokenExchange; exchange != nil {
-		out.Exchange = &serverconfig.TokenExchange{OAuthClient: oauthClient(c, &exchange.OAuthClient), SubjectType: oauth.TypeAccessToken}
+	tls, added := TokenTLS(c)
+	if client.TLS = connectionTLS(tls); client.TLS != nil {
+		client.TLS.System = added
+	}
+	out := &serverconfig.OutboundAuth{ClientCredentials: &client}
+	if exchange := c.Auth.OAuthTokenExchange; exchange != nil {
+		out.Exchange = &serverconfig.TokenExchange{OAuthClient: client, SubjectType: oauth.TypeAccessToken}
+		out.Exchange.Scopes, out.Exchange.Audience, out.Exchange.Resource = exchange.Scopes, exchange.Audience, exchange.Resource
 		if exchange.SubjectTokenType == mcpv1.SubjectJWT {
 			out.Exchange.SubjectType = oauth.TypeJWT
 		}
@@ -30,24 +35,23 @@ func outboundAuth(c *mcpv1.Connection) *serverconfig.OutboundAuth {
 	return out
 }
 
-func oauthClient(c *mcpv1.Connection, in *mcpv1.OAuthClient) serverconfig.OAuthClient {
-	return serverconfig.OAuthClient{
-		TokenURL: in.TokenURL, ClientID: in.ClientID, SecretFile: secretOf(in).Path(),
-		Scopes: in.Scopes, Audience: in.Audience, Resource: in.Resource, TLS: connectionTLS(TokenTLS(c, in)),
-	}
+func secretOf(a *mcpv1.OutboundAuth) Ref {
+	r := &a.OAuthClientCredentials.ClientSecretRef
+	return Ref{Kind: RefSecret, Name: r.Name, Key: r.Key}
 }
 
-func secretOf(in *mcpv1.OAuthClient) Ref {
-	return Ref{Kind: RefSecret, Name: in.ClientSecretRef.Name, Key: in.ClientSecretRef.Key}
-}
-
-// TokenTLS is the TLS of client's token endpoint: its own, or that of the
-// connection where both have one origin.
-func TokenTLS(c *mcpv1.Connection, client *mcpv1.OAuthClient) *mcpv1.ClientTLS {
-	if client.TLS == nil && origin(client.TokenURL) == origin(c.URL) {
-		return c.TLS
+// TokenTLS is the TLS of the token endpoint of c.Auth: that of the connection
+// where both have one origin. Elsewhere its authorities count beside the
+// system's (added), and nothing else of it: a client certificate is meant for
+// the connection alone.
+func TokenTLS(c *mcpv1.Connection) (tls *mcpv1.ClientTLS, added bool) {
+	switch {
+	case c.TLS == nil || origin(c.Auth.OAuthClientCredentials.TokenURL) == origin(c.URL):
+		return c.TLS, false
+	case c.TLS.CA == nil:
+		return nil, false
 	}
-	return client.TLS
+	return &mcpv1.ClientTLS{CA: c.TLS.CA}, true
 }
 
 // origin of a URL that the API server accepted, in lower case and with its
@@ -68,14 +72,7 @@ func OutboundRefs(a *mcpv1.OutboundAuth) []Ref {
 	if a == nil {
 		return nil
 	}
-	var refs []Ref
-	if client := a.OAuthClientCredentials; client != nil {
-		refs = append(append(refs, secretOf(&client.OAuthClient)), TLSRefs(client.TLS)...)
-	}
-	if exchange := a.OAuthTokenExchange; exchange != nil {
-		refs = append(append(refs, secretOf(&exchange.OAuthClient)), TLSRefs(exchange.TLS)...)
-	}
-	return refs
+	return []Ref{secretOf(a)}
 }
 
 // knowsTokens reports whether callers of server show tokens that can be
@@ -100,7 +97,7 @@ func (c *Compiled) connectionAuth() *serverconfig.OutboundAuth {
 func exchanges(server *mcpv1.MCPServer, t *Compiled) Verdict {
 	if a := t.connectionAuth(); a != nil && a.Exchange != nil && !knowsTokens(server) {
 		return refused(mcpv1.ReasonInvalidAuth,
-			"http.auth.oauthTokenExchange exchanges the caller's own token, and the callers of MCPServer %s have none. Set its spec.auth.jwt or spec.auth.serviceAccounts, or use oauthClientCredentials.", server.Name)
+			"http.auth.oauthTokenExchange exchanges the caller's own token, and the callers of MCPServer %s have none. Set its spec.auth.jwt or spec.auth.serviceAccounts, or leave oauthTokenExchange out.", server.Name)
 	}
 	return Verdict{Accepted: true}
 }

@@ -25,7 +25,7 @@ const (
 func TestOutboundInCatalog(t *testing.T) {
 	own := tool(t, "own", `{http: {method: GET, url: "https://api.test/", auth: {oauthClientCredentials: `+someClient+`}}}`)
 	theirs := tool(t, "theirs", `{http: {method: GET, url: "https://API.test/x/{a}", tls: {ca: {configMapKeyRef: {name: ca, key: ca.crt}}},
-		auth: {oauthTokenExchange: {tokenURL: "https://api.test:443/token", clientID: c, clientSecretRef: {name: idp, key: secret}, subjectTokenType: JWT}}},
+		auth: {oauthClientCredentials: {tokenURL: "https://api.test:443/token", clientID: c, clientSecretRef: {name: idp, key: secret}, scopes: [a]}, oauthTokenExchange: {subjectTokenType: JWT, audience: z}}},
 		inputSchema: {type: object, properties: {a: {type: string}}}}`)
 	c := build(server(t, `{`+jwtAuth+`}`), own, theirs)
 	for id, v := range c.Verdicts {
@@ -39,9 +39,11 @@ func TestOutboundInCatalog(t *testing.T) {
 	}
 	exchange := &serverconfig.TokenExchange{SubjectType: "urn:ietf:params:oauth:token-type:jwt", OAuthClient: serverconfig.OAuthClient{
 		// One origin with the connection: its TLS is the token endpoint's too.
-		TokenURL: "https://api.test:443/token", ClientID: "c", SecretFile: "secrets/idp/secret", TLS: &serverconfig.TLS{CAFile: "configmaps/ca/ca.crt"},
+		TokenURL: "https://api.test:443/token", ClientID: "c", SecretFile: "secrets/idp/secret", Audience: "z", TLS: &serverconfig.TLS{CAFile: "configmaps/ca/ca.crt"},
 	}}
-	if diff := cmp.Diff(&serverconfig.OutboundAuth{Exchange: exchange}, c.Config.Tools[1].HTTP.Auth); diff != "" {
+	same := exchange.OAuthClient
+	same.Scopes, same.Audience = []string{"a"}, ""
+	if diff := cmp.Diff(&serverconfig.OutboundAuth{ClientCredentials: &same, Exchange: exchange}, c.Config.Tools[1].HTTP.Auth); diff != "" {
 		t.Errorf("exchange (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]Ref{{Kind: RefConfigMap, Name: "ca", Key: "ca.crt"}, {Kind: RefSecret, Name: "idp", Key: "secret"}}, c.Refs); diff != "" {
@@ -58,7 +60,7 @@ func TestOutboundInCatalog(t *testing.T) {
 // TestExchangeNeedsCallers: where callers show no token that could be
 // exchanged, what exchanges them is not served.
 func TestExchangeNeedsCallers(t *testing.T) {
-	exchanging := tool(t, "theirs", `{http: {method: GET, url: "https://api.test/", auth: {oauthTokenExchange: `+someClient+`}}}`)
+	exchanging := tool(t, "theirs", `{http: {method: GET, url: "https://api.test/", auth: {oauthClientCredentials: `+someClient+`, oauthTokenExchange: {subjectTokenType: AccessToken}}}}`)
 	for spec, want := range map[string]bool{
 		`{}`: false, `{auth: {apiKeys: {secretRef: {name: a}}}}`: false,
 		`{` + jwtAuth + `}`: true, `{auth: {serviceAccounts: {audiences: [a]}}}`: true,
@@ -69,7 +71,7 @@ func TestExchangeNeedsCallers(t *testing.T) {
 		}
 		front := serverOf(t, "front", spec)
 		front.Spec.Upstreams = serverOf(t, "x", `{upstreams: [{name: v, serverRef: {name: vendor}}]}`).Spec.Upstreams
-		vendor := serverOf(t, "vendor", `{type: External, external: {url: "https://vendor.test/mcp", auth: {oauthClientCredentials: `+someClient+`, oauthTokenExchange: `+someClient+`}}}`)
+		vendor := serverOf(t, "vendor", `{type: External, external: {url: "https://vendor.test/mcp", auth: {oauthClientCredentials: `+someClient+`, oauthTokenExchange: {subjectTokenType: AccessToken}}}}`)
 		u := ResolveUpstreams(front, func(string) *mcpv1.MCPServer { return vendor }, address)[0]
 		if u.Verdict.Accepted != want || !want && u.Verdict.Reason != mcpv1.ReasonInvalidAuth {
 			t.Errorf("%s: upstream %+v", spec, u.Verdict)
@@ -79,6 +81,20 @@ func TestExchangeNeedsCallers(t *testing.T) {
 			if err != nil || !strings.Contains(string(raw), `"clientCredentials":{`) || !strings.Contains(string(raw), `"subjectType":"urn:ietf:params:oauth:token-type:access_token"`) {
 				t.Errorf("the upstream inherits %s", raw)
 			}
+		}
+	}
+}
+
+// TestTokenTLS: elsewhere than at the connection's own origin its authorities
+// are trusted beside the system's, and its certificate is not shown.
+func TestTokenTLS(t *testing.T) {
+	for tls, want := range map[string]*serverconfig.TLS{
+		`{ca: {configMapKeyRef: {name: ca, key: k}}, serverName: a, clientCertificateRef: {name: client}}`: {CAFile: "configmaps/ca/k", System: true},
+		`{serverName: a, clientCertificateRef: {name: client}}`:                                            nil,
+	} {
+		c := build(server(t, `{}`), tool(t, "a", `{http: {method: GET, url: "https://api.test/", tls: `+tls+`, auth: {oauthClientCredentials: `+someClient+`}}}`))
+		if diff := cmp.Diff(want, c.Config.Tools[0].HTTP.Auth.ClientCredentials.TLS); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tls, diff)
 		}
 	}
 }

@@ -41,8 +41,11 @@ func ResolveUpstreams(server *mcpv1.MCPServer, lookup func(name string) *mcpv1.M
 		u := &server.Spec.Upstreams[i]
 		resolved := Upstream{Name: u.Name, Verdict: Verdict{Accepted: true}}
 		connection := &mcpv1.Connection{URL: u.URL, Headers: u.Headers, Auth: u.Auth, TLS: u.TLS}
-		if u.ServerRef != nil {
+		switch {
+		case u.ServerRef != nil:
 			connection, resolved.Verdict = dereference(server, u.ServerRef.Name, lookup, address)
+		case u.OpenAPI != nil:
+			connection = &mcpv1.Connection{URL: u.OpenAPI.URL, Headers: u.OpenAPI.Headers, Auth: u.OpenAPI.Auth, TLS: u.OpenAPI.TLS}
 		}
 		if resolved.Verdict.Accepted && connection.Auth != nil && connection.Auth.OAuthTokenExchange != nil && !knowsTokens(server) {
 			resolved.Verdict = refused(mcpv1.ReasonInvalidAuth,
@@ -50,7 +53,7 @@ func ResolveUpstreams(server *mcpv1.MCPServer, lookup func(name string) *mcpv1.M
 		}
 		if resolved.Verdict.Accepted {
 			resolved.Config = upstreamConfig(u, connection)
-			resolved.Refs = SortRefs(ConnectionRefs(connection))
+			resolved.Refs = SortRefs(append(ConnectionRefs(connection), documentRefs(u.OpenAPI)...))
 		}
 		out = append(out, resolved)
 	}
@@ -115,10 +118,26 @@ func WantsCredential(server *mcpv1.MCPServer) bool {
 }
 
 func upstreamConfig(u *mcpv1.Upstream, c *mcpv1.Connection) *serverconfig.Upstream {
-	return &serverconfig.Upstream{
+	out := &serverconfig.Upstream{
 		Name: u.Name, Connection: connection(c), Protocol: serverconfig.Protocol(u.Protocol),
 		Include: u.Include, Exclude: u.Exclude, Prefix: u.Prefix, Metadata: u.Metadata,
 	}
+	if u.OpenAPI != nil {
+		out.OpenAPI = &serverconfig.OpenAPI{DocumentURL: u.OpenAPI.Document.URL}
+		for _, r := range documentRefs(u.OpenAPI) {
+			out.OpenAPI.DocumentFile = r.Path()
+		}
+	}
+	return out
+}
+
+// documentRefs is the reference of a document in a ConfigMap, if it is there.
+func documentRefs(o *mcpv1.UpstreamOpenAPI) []Ref {
+	if o == nil || o.Document.ConfigMapKeyRef == nil {
+		return nil
+	}
+	r, _ := keyRef(nil, o.Document.ConfigMapKeyRef)
+	return []Ref{r}
 }
 
 // AddUpstreams puts the upstreams that can be used into the catalog, with what
@@ -140,6 +159,9 @@ func (c *Catalog) AddUpstreams(server *mcpv1.MCPServer, upstreams []Upstream) {
 		if server.Spec.Stdio.Sharing == mcpv1.SharingPerClient {
 			c.Config.Require(serverconfig.FeaturePerClient)
 		}
+	}
+	if slices.ContainsFunc(c.Config.Upstreams, func(u serverconfig.Upstream) bool { return u.OpenAPI != nil }) {
+		c.Config.Require(serverconfig.FeatureOpenAPI)
 	}
 	c.addContract(server)
 	c.Config.Policy = toolsPolicy(server.Spec.Tools)

@@ -150,3 +150,31 @@ func TestReservedAreTools(t *testing.T) {
 		t.Errorf("reserved %q", got)
 	}
 }
+
+// TestOpenAPIInCatalog: the pods read the document, from a URL or a mounted key.
+func TestOpenAPIInCatalog(t *testing.T) {
+	server := serverOf(t, "front", `
+upstreams:
+- name: a
+  prefix: a_
+  openAPI:
+    document: {configMapKeyRef: {name: docs, key: a.yaml}}
+    url: https://api.test/v1
+    headers: [{name: Authorization, prefix: "Bearer ", secretKeyRef: {name: s, key: k}}]
+    tls: {ca: {configMapKeyRef: {name: ca, key: ca.crt}}}
+- {name: b, openAPI: {document: {url: "https://b.test/openapi.json"}}}`)
+	c := Build(server, nil, serverconfig.ProbeTrust{})
+	c.AddUpstreams(server, ResolveUpstreams(server, nil, address))
+	raw, err := json.Marshal(map[string]any{"u": c.Config.Upstreams, "r": c.Config.Requires})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"r":["upstreams","openapi"],"u":[{"name":"a","url":"https://api.test/v1","headers":[{"name":"Authorization","prefix":"Bearer ","file":"secrets/s/k"}],"tls":{"caFile":"configmaps/ca/ca.crt"},` +
+		`"openAPI":{"documentFile":"configmaps/docs/a.yaml"},"prefix":"a_"},{"name":"b","url":"","openAPI":{"documentURL":"https://b.test/openapi.json"}}]}`
+	if string(raw) != want {
+		t.Errorf("got  %s\nwant %s", raw, want)
+	}
+	if len(c.Refs) != 3 || c.Refs[0].Name != "ca" || c.Refs[1].Name != "docs" || c.Refs[2].Name != "s" {
+		t.Errorf("refs %v", c.Refs)
+	}
+}

@@ -121,13 +121,15 @@ func upstreamsVerdict(s *serverScope, e *evaluation) ([]mcpv1.ObservedUpstream, 
 				reason = u.Verdict.Reason
 			case u.Name == serverconfig.StdioUpstream:
 				reason = mcpv1.ReasonChildExited
+			case observed.Reason == mcpv1.ReasonInvalidDocument:
+				reason = mcpv1.ReasonInvalidDocument
 			}
 			bad = append(bad, fmt.Sprintf("%s (%s)", u.Name, observed.Reason))
 		}
 	}
 	switch {
 	case len(bad) > 0:
-		return out, no(reason, s.upstreamsMessage(bad))
+		return out, no(reason, s.upstreamsMessage(bad, out))
 	case pending > 0:
 		return out, unknown(mcpv1.ReasonPending, "No replica has reported on all upstreams yet.")
 	}
@@ -156,6 +158,7 @@ func (s *serverScope) observedUpstream(u catalog.Upstream) (_ mcpv1.ObservedUpst
 			out.State, out.Reason, out.Protocol = string(p.State), p.Reason, p.Protocol
 			served := func(n int) *int32 { return ptr.To(int32(n)) } //nolint:gosec // The probe bounds it.
 			out.Tools, out.Resources, out.Prompts = served(p.Tools), served(p.Resources), served(p.Prompts)
+			out.Skipped, out.SkippedOperations = skipped(&p)
 		}
 	}
 	if out.State != "" {
@@ -223,7 +226,7 @@ func howChildEnded(u podreport.Upstream) string {
 // maxNamed is how many entries a message names.
 const maxNamed = 8
 
-func (s *serverScope) upstreamsMessage(bad []string) string {
+func (s *serverScope) upstreamsMessage(bad []string, observed []mcpv1.ObservedUpstream) string {
 	more := ""
 	n := len(bad)
 	if n > maxNamed {
@@ -238,6 +241,9 @@ func (s *serverScope) upstreamsMessage(bad []string) string {
 		if !u.Verdict.Accepted {
 			return message + fmt.Sprintf(" %s: %s", u.Name, u.Verdict.Message)
 		}
+	}
+	if hint := documentHint(observed); hint != "" {
+		return message + hint + fmt.Sprintf(" Read: kubectl logs -l %s=%s -n %s.", mcpv1.LabelServer, s.server.Name, s.server.Namespace)
 	}
 	return message + fmt.Sprintf(" What they bring is withdrawn after a minute and comes back by itself. Read: kubectl logs -l %s=%s -n %s.", mcpv1.LabelServer, s.server.Name, s.server.Namespace)
 }
@@ -278,6 +284,7 @@ func (s *serverScope) oddities() string {
 	tell(report.NotServed, podreport.ReasonInvalidURI, "Left out for a URI that cannot be served")
 	tell(report.NotServed, podreport.ReasonTasksUnsupported, "Left out as they run as tasks only")
 	tell(report.NotServed, podreport.ReasonFilterFailed, "Left out as spec.tools.filter cannot be evaluated")
+	out.WriteString(skippedOperations(report))
 	return out.String()
 }
 

@@ -292,18 +292,21 @@ func headerValue(h mcpv1.Header, values map[catalog.Ref][]byte) (string, bool) {
 // none, and while its secret is missing, as a header is left out then.
 func probeOAuth(server *mcpv1.MCPServer, values map[catalog.Ref][]byte) *mcpprobe.OAuth {
 	e := server.Spec.External
-	if e == nil || e.Auth == nil || e.Auth.OAuthClientCredentials == nil {
+	if e == nil || e.Auth == nil {
 		return nil
 	}
-	client := &e.Auth.OAuthClientCredentials.OAuthClient
+	client := &e.Auth.OAuthClientCredentials
 	secret, ok := values[catalog.Ref{Kind: catalog.RefSecret, Name: client.ClientSecretRef.Name, Key: client.ClientSecretRef.Key}]
 	if !ok {
 		return nil
 	}
-	return &mcpprobe.OAuth{
+	tls, added := catalog.TokenTLS(e)
+	out := &mcpprobe.OAuth{
 		TokenURL: client.TokenURL, ClientID: client.ClientID, Secret: strings.TrimRight(string(secret), "\r\n"),
-		Scopes: client.Scopes, Audience: client.Audience, Resource: client.Resource, TLS: probeTLS(catalog.TokenTLS(e, client), values),
+		Scopes: client.Scopes, Audience: client.Audience, Resource: client.Resource, TLS: probeTLS(tls, values),
 	}
+	out.TLS.System = added
+	return out
 }
 
 func probeTLS(t *mcpv1.ClientTLS, values map[catalog.Ref][]byte) mcpprobe.TLS {

@@ -78,8 +78,8 @@ func (t *tokens) drop(o *OAuth, value string) {
 
 // id tells clients and their secrets apart.
 func (o *OAuth) id() [sha256.Size]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "%q", []any{
-		o.TokenURL, o.ClientID, o.Secret, o.Scopes, o.Audience, o.Resource, o.TLS.CAPEM, o.TLS.ServerName, o.TLS.CertPEM, o.TLS.KeyPEM,
+	return sha256.Sum256(fmt.Appendf(nil, "%#v", []any{
+		o.TokenURL, o.ClientID, o.Secret, o.Scopes, o.Audience, o.Resource, o.TLS.CAPEM, o.TLS.System, o.TLS.ServerName, o.TLS.CertPEM, o.TLS.KeyPEM,
 	}))
 }
 

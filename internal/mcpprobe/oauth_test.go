@@ -109,4 +109,7 @@ func TestOAuthTLS(t *testing.T) {
 	wantResult(t, probe(), failed(mcpprobe.TokenFailed, mcpprobe.StepToken))
 	target.OAuth.TLS.CAPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	wantResult(t, probe(), proved)
+	s.Revoke()
+	target.OAuth.TLS.System = true
+	wantResult(t, probe(), proved)
 }

@@ -141,7 +141,12 @@ func decodeReport(data []byte) (*podreport.Report, error) {
 				c.Signal = wordOr(c.Signal, "Unknown")
 			}
 		}
-		for _, n := range []*int{&u.Tools, &u.Resources, &u.Prompts, &u.Clients} {
+		u.SkippedNames = u.SkippedNames[:min(len(u.SkippedNames), podreport.MaxSkippedNames)]
+		for j := range u.SkippedNames {
+			n := &u.SkippedNames[j]
+			n.Name, n.Reason = EscapeName(n.Name), wordOr(n.Reason, "Unknown")
+		}
+		for _, n := range []*int{&u.Tools, &u.Resources, &u.Prompts, &u.Clients, &u.Skipped} {
 			*n = min(max(*n, 0), maxReportCount)
 		}
 	}

@@ -63,8 +63,10 @@ type OAuth struct {
 
 // TLS of a target.
 type TLS struct {
-	// CAPEM replaces the system's roots when not empty.
-	CAPEM []byte
+	// CAPEM replaces the system's roots when not empty; with System it is
+	// added to them.
+	CAPEM  []byte
+	System bool
 	// ServerName to send and to verify; default Host, then the URL's host.
 	ServerName string
 	// CertPEM and KeyPEM are the client certificate, both or none.

@@ -4,6 +4,7 @@
 package mcpserver_test
 
 import (
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -262,4 +263,61 @@ func TestOutboundUpstreamToken(t *testing.T) {
 	o.until("the reason in the report", func() bool { return strings.HasSuffix(o.upstreams(), "TokenFailed") })
 	o.issuer.Fail(nil)
 	o.until("the upstream again", func() bool { return strings.HasPrefix(o.upstreams(), "u Ready") })
+}
+
+// TestOutboundAPI: an API by its OpenAPI document is read as the server, and
+// called as the caller.
+func TestOutboundAPI(t *testing.T) {
+	o := startOutward(t, func(o *outward, c *serverconfig.Config) {
+		api := httptest.NewServer(o.behind(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			subject, _ := o.issuer.Subject(r)
+			switch {
+			case r.URL.Path != "/openapi.yaml":
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write([]byte(`{"name":"` + subject + `"}`))
+			case subject == "client":
+				_, _ = w.Write([]byte(petsDocument))
+			default:
+				w.WriteHeader(http.StatusForbidden)
+			}
+		})))
+		o.test.Cleanup(api.Close)
+		c.Requires = append(c.Requires, serverconfig.FeatureOpenAPI)
+		c.Upstreams = []serverconfig.Upstream{{
+			Name: "pets", OpenAPI: &serverconfig.OpenAPI{DocumentURL: api.URL + "/openapi.yaml"},
+			Connection: serverconfig.Connection{Auth: &serverconfig.OutboundAuth{ClientCredentials: o.client(), Exchange: o.exchange()}},
+		}}
+	})
+	alice, bob := o.token("alice"), o.token("bob")
+	o.until("the API", func() bool { return slices.Contains(listed(o.do(as(o.modern("tools/list", ""), alice))), "getPet") })
+	for who, token := range map[string]string{"alice": alice, "bob": bob} {
+		if got := o.do(as(o.callModern("getPet", `{"id":"1"}`), token)); !strings.Contains(got.text(), who) {
+			t.Errorf("%s: %s", who, got.body)
+		}
+	}
+	if got := o.do(as(o.callModern("getPet", `{"id":"1"}`), keyCI)); got.reason() != "CredentialMissing" {
+		t.Errorf("a caller without a token: %s", got.body)
+	}
+}
+
+// TestOutboundTLS: a token endpoint whose certificate the connection's
+// authority signed is trusted, and none else.
+func TestOutboundTLS(t *testing.T) {
+	idp := oauthtest.New(t, true)
+	o := startOutward(t, func(o *outward, c *serverconfig.Config) {
+		client := o.client()
+		client.TokenURL = idp.TokenURL()
+		trusting := *client
+		trusting.TLS = &serverconfig.TLS{CAFile: "configmaps/ca/k", System: true}
+		backend := httptest.NewServer(idp.Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("in")) })))
+		o.test.Cleanup(backend.Close)
+		c.Tools = append(c.Tools, httpTool("strange", backend.URL, "GET", &serverconfig.OutboundAuth{ClientCredentials: client}),
+			httpTool("trusted", backend.URL, "GET", &serverconfig.OutboundAuth{ClientCredentials: &trusting}))
+	})
+	o.fixture.secret("configmaps/ca/k", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: idp.Certificate().Raw})))
+	alice := o.token("alice")
+	o.until("the mounted authority", func() bool { return o.do(as(o.callModern("trusted", "{}"), alice)).text() == "in" })
+	if got := o.do(as(o.callModern("strange", "{}"), alice)); got.reason() != "BackendFailed" || !strings.Contains(got.text(), "authorization server") {
+		t.Errorf("an endpoint that nobody trusts: %s", got.body)
+	}
 }

@@ -92,7 +92,11 @@ func (b *builder) inputs(in *input, base string) Reason {
 	if !ok || !strings.HasPrefix(path, "/") {
 		return ReasonInvalidPath
 	}
+	base, query, _ := strings.Cut(base, "?")
 	in.request.URL = strings.TrimSuffix(base, "/") + path
+	if query != "" {
+		in.request.URL += "?" + query
+	}
 	if _, err := urltemplate.Parse(in.request.URL); err != nil {
 		return ReasonInvalidPath
 	}

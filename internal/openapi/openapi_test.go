@@ -233,8 +233,8 @@ paths:
 	if len(tools) != 1 || tools[0].Request.URL != "https://api.example.com/v9/a" || !slices.Contains(left, Left{"there", ReasonOtherServer, false}) {
 		t.Errorf("%v, left %v", tools, left)
 	}
-	tools, _ = mustParse(t, text).Tools(Options{Base: "https://mine/x", BaseDeclared: true})
-	if len(tools) != 2 || tools[0].Request.URL != "https://mine/x/a" || tools[1].Request.URL != "https://mine/x/b" {
+	tools, _ = mustParse(t, text).Tools(Options{Base: "https://mine/x/?k=v", BaseDeclared: true})
+	if len(tools) != 2 || tools[0].Request.URL != "https://mine/x/a?k=v" || tools[1].Request.URL != "https://mine/x/b?k=v" {
 		t.Errorf("%v", tools)
 	}
 }

@@ -181,7 +181,10 @@ type Connection struct {
 
 // TLS of a connection. The files are paths below the credentials folder.
 type TLS struct {
-	CAFile     string `json:"caFile,omitempty"`
+	CAFile string `json:"caFile,omitempty"`
+	// System: CAFile is added to the system's authorities in place of
+	// replacing them.
+	System     bool   `json:"system,omitempty"`
 	ServerName string `json:"serverName,omitempty"`
 	CertFile   string `json:"certFile,omitempty"`
 	KeyFile    string `json:"keyFile,omitempty"`

@@ -7,10 +7,10 @@ package serverconfig
 const FeatureConnectionAuth = "connection.auth"
 
 // OutboundAuth says by which tokens requests of a connection show who makes
-// them. At least one is set.
+// them.
 type OutboundAuth struct {
 	// ClientCredentials gives the token of requests that are nobody's call,
-	// and of calls where there is no Exchange.
+	// and of calls where there is no Exchange; nil: those show none.
 	ClientCredentials *OAuthClient `json:"clientCredentials,omitempty"`
 	// Exchange gives the token of a call, for its caller.
 	Exchange *TokenExchange `json:"exchange,omitempty"`

@@ -265,14 +265,31 @@ var rules = map[string]examples{
 		good: []string{`{name: a, digest: "v1:sha256:` + zeros + `"}`, `{name: a, fields: {title: "sha256:` + zeros + `"}}`, `{name: a, upstreamDigest: "v1:sha256:` + zeros + `"}`},
 		bad:  []string{`{name: a}`},
 	},
-	"set exactly one of serverRef and url": {
-		good: []string{`{name: a, url: "http://a"}`, `{name: a, serverRef: {name: b}}`},
-		bad:  []string{`{name: a}`, `{name: a, url: "http://a", serverRef: {name: b}}`},
+	"set exactly one of serverRef, url and openAPI": {
+		good: []string{`{name: a, url: "http://a"}`, `{name: a, serverRef: {name: b}}`, `{name: a, openAPI: {document: {url: "http://a"}}}`},
+		bad:  []string{`{name: a}`, `{name: a, url: "http://a", serverRef: {name: b}}`, `{name: a, url: "http://a", openAPI: {document: {url: "http://a"}}}`},
 	},
-	"headers, auth and tls need url: a serverRef inherits those of the MCPServer it names": {
+	"headers, auth and tls need url: a serverRef inherits those of the MCPServer it names, and openAPI has its own": {
 		good: []string{`{name: a, url: "http://a", headers: [{name: A, value: b}], tls: {serverName: a}}`},
 		bad: []string{`{name: a, serverRef: {name: b}, headers: [{name: A, value: b}]}`, `{name: a, serverRef: {name: b}, tls: {serverName: a}}`,
-			`{name: a, serverRef: {name: b}, auth: {oauthClientCredentials: ` + someClient + `}}`},
+			`{name: a, serverRef: {name: b}, auth: {oauthClientCredentials: ` + someClient + `}}`,
+			`{name: a, openAPI: {document: {url: "http://a"}}, headers: [{name: A, value: b}]}`},
+	},
+	"an API speaks no protocol of MCP: leave out protocol": {
+		good: []string{`{name: a, url: "http://a", protocol: Modern}`},
+		bad:  []string{`{name: a, openAPI: {document: {url: "http://a"}}, protocol: Modern}`},
+	},
+	"set exactly one of url and configMapKeyRef": {
+		good: []string{`{url: "http://a"}`, `{configMapKeyRef: {name: a, key: b}}`},
+		bad:  []string{`{url: "http://a", configMapKeyRef: {name: a, key: b}}`},
+	},
+	"headers of an API cannot use expression, since its document is shared by all callers: use value, secretKeyRef or configMapKeyRef": {
+		good: []string{`{document: {url: "http://a"}, headers: [{name: A, value: b}]}`},
+		bad:  []string{`{document: {url: "http://a"}, headers: [{name: A, expression: "'b'"}]}`},
+	},
+	"the URL of an API has no placeholders: the paths of the document follow it": {
+		good: []string{`"http://a/v1"`},
+		bad:  []string{`"http://a/{v}"`},
 	},
 	"headers of an upstream cannot use expression, since its connection is shared by all callers: use value, secretKeyRef or configMapKeyRef": {
 		good: []string{`{name: a, url: "http://a", headers: [{name: A, value: b}]}`},
@@ -289,12 +306,8 @@ var rules = map[string]examples{
 
 	// Tokens of authorization servers.
 	"auth sets the header Authorization: leave it out of headers": {
-		good: []string{`{name: a, method: GET, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `}, headers: [{name: X-A, value: a}]}`, `{name: a, method: GET, url: "http://a", headers: [{name: authorization, value: a}]}`},
-		bad:  []string{`{name: a, method: GET, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `}, headers: [{name: X-A, value: a}, {name: authorization, value: a}]}`},
-	},
-	"set exactly one of auth.oauthClientCredentials and auth.oauthTokenExchange: each request is made for a caller": {
-		good: []string{`{name: a, method: GET, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `}}`, `{name: a, method: GET, url: "http://a", auth: {oauthTokenExchange: ` + someClient + `}}`},
-		bad:  []string{`{name: a, method: GET, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `, oauthTokenExchange: ` + someClient + `}}`},
+		good: []string{`{name: a, method: GET, url: "http://a", document: {url: "http://a"}, auth: {oauthClientCredentials: ` + someClient + `}, headers: [{name: X-A, value: a}]}`, `{name: a, method: GET, url: "http://a", document: {url: "http://a"}, headers: [{name: authorization, value: a}]}`},
+		bad:  []string{`{name: a, method: GET, url: "http://a", document: {url: "http://a"}, auth: {oauthClientCredentials: ` + someClient + `}, headers: [{name: X-A, value: a}, {name: authorization, value: a}]}`},
 	},
 	"external.auth sets the header Authorization: leave it out of external.headers": {
 		good: []string{`{type: External, external: {url: "http://a", auth: {oauthClientCredentials: ` + someClient + `}, headers: [{name: X-A, value: a}]}}`},
@@ -302,12 +315,13 @@ var rules = map[string]examples{
 	},
 	"oauthTokenExchange exchanges the callers' own tokens: set auth.jwt or auth.serviceAccounts": {
 		good: []string{
-			`{auth: {serviceAccounts: {audiences: [a]}}, upstreams: [{name: a, url: "http://a", auth: {oauthTokenExchange: ` + someClient + `}}]}`,
+			`{auth: {serviceAccounts: {audiences: [a]}}, upstreams: [{name: a, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `, oauthTokenExchange: {subjectTokenType: JWT}}}]}`,
 			`{upstreams: [{name: a, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `}}]}`,
 		},
 		bad: []string{
-			`{upstreams: [{name: a, url: "http://a"}, {name: b, url: "http://a", auth: {oauthTokenExchange: ` + someClient + `}}]}`,
-			`{auth: {apiKeys: {secretRef: {name: a}}}, upstreams: [{name: b, url: "http://a", auth: {oauthTokenExchange: ` + someClient + `}}]}`,
+			`{upstreams: [{name: a, url: "http://a"}, {name: b, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `, oauthTokenExchange: {subjectTokenType: JWT}}}]}`,
+			`{upstreams: [{name: a, openAPI: {document: {url: "http://a"}, auth: {oauthClientCredentials: ` + someClient + `, oauthTokenExchange: {subjectTokenType: JWT}}}}]}`,
+			`{auth: {apiKeys: {secretRef: {name: a}}}, upstreams: [{name: b, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `, oauthTokenExchange: {subjectTokenType: JWT}}}]}`,
 		},
 	},
 	"burst needs requestsPerSecond": {

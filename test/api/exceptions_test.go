@@ -23,24 +23,28 @@ var borders = map[string]string{
 	"spec.external.url minLength":        `http://a`,
 	"spec.http.url minLength":            `http://a`,
 	"spec.upstreams[].url minLength":     `http://a`,
-	"spec.limits minProperties":          `{streams: 1}`,
-	"spec.publicURL minLength":           `http://a`,
-	"spec.auth.jwt.issuer minLength":     `http://a`,
-	"spec.auth.jwt.jwksURI minLength":    `http://a`,
-	"spec.workload.volumes minItems":     `[{name: a, emptyDir: {}}]`,
 
-	"spec.external.auth.oauthClientCredentials.tokenURL minLength":    `http://a`,
-	"spec.external.auth.oauthClientCredentials.resource minLength":    `"a:b"`,
-	"spec.external.auth.oauthTokenExchange.tokenURL minLength":        `http://a`,
-	"spec.external.auth.oauthTokenExchange.resource minLength":        `"a:b"`,
-	"spec.upstreams[].auth.oauthClientCredentials.tokenURL minLength": `http://a`,
-	"spec.upstreams[].auth.oauthClientCredentials.resource minLength": `"a:b"`,
-	"spec.upstreams[].auth.oauthTokenExchange.tokenURL minLength":     `http://a`,
-	"spec.upstreams[].auth.oauthTokenExchange.resource minLength":     `"a:b"`,
-	"spec.http.auth.oauthClientCredentials.tokenURL minLength":        `http://a`,
-	"spec.http.auth.oauthClientCredentials.resource minLength":        `"a:b"`,
-	"spec.http.auth.oauthTokenExchange.tokenURL minLength":            `http://a`,
-	"spec.http.auth.oauthTokenExchange.resource minLength":            `"a:b"`,
+	"spec.upstreams[].openAPI.url minLength":          `http://a`,
+	"spec.upstreams[].openAPI.document.url minLength": `http://a`,
+
+	"spec.limits minProperties":       `{streams: 1}`,
+	"spec.publicURL minLength":        `http://a`,
+	"spec.auth.jwt.issuer minLength":  `http://a`,
+	"spec.auth.jwt.jwksURI minLength": `http://a`,
+	"spec.workload.volumes minItems":  `[{name: a, emptyDir: {}}]`,
+
+	"spec.external.auth.oauthClientCredentials.tokenURL minLength":            `http://a`,
+	"spec.external.auth.oauthClientCredentials.resource minLength":            `"a:b"`,
+	"spec.external.auth.oauthTokenExchange.resource minLength":                `"a:b"`,
+	"spec.upstreams[].auth.oauthClientCredentials.tokenURL minLength":         `http://a`,
+	"spec.upstreams[].auth.oauthClientCredentials.resource minLength":         `"a:b"`,
+	"spec.upstreams[].auth.oauthTokenExchange.resource minLength":             `"a:b"`,
+	"spec.upstreams[].openAPI.auth.oauthClientCredentials.tokenURL minLength": `http://a`,
+	"spec.upstreams[].openAPI.auth.oauthClientCredentials.resource minLength": `"a:b"`,
+	"spec.upstreams[].openAPI.auth.oauthTokenExchange.resource minLength":     `"a:b"`,
+	"spec.http.auth.oauthClientCredentials.tokenURL minLength":                `http://a`,
+	"spec.http.auth.oauthClientCredentials.resource minLength":                `"a:b"`,
+	"spec.http.auth.oauthTokenExchange.resource minLength":                    `"a:b"`,
 }
 
 // unreachable are bounds that another constraint keeps from being reached.
@@ -59,6 +63,7 @@ var neverAccepted = []string{
 	"spec.external.headers[].expression",
 	"spec.probe.headers[].expression",
 	"spec.upstreams[].headers[].expression",
+	"spec.upstreams[].openAPI.headers[].expression",
 }
 
 func isNeverAccepted(path string) bool {

@@ -39,8 +39,10 @@ type period struct {
 	writes writes
 	cpu    time.Duration
 	probes float64
-	// lag is the largest that was seen, in seconds.
-	lag float64
+	// lag is the largest that was seen, in seconds; oldest the age of the
+	// oldest proof of a server that was seen.
+	lag    float64
+	oldest time.Duration
 }
 
 // figures of one fleet.
@@ -50,6 +52,9 @@ type figures struct {
 	ready time.Duration
 	// starting lasts until nothing is written any more.
 	starting, rest, restart period
+	// beside is like rest, with so many black holes beside the fleet.
+	holes  int
+	beside period
 	// settle is the time from the restart until all pods were proved again.
 	settle time.Duration
 	// peakRSS in MiB, before the restart and after it.
@@ -75,7 +80,7 @@ func measure(ctx context.Context, o options, f fleet, dir, binary string) (_ *fi
 	}
 	m := &figures{fleet: f}
 	for _, phase := range []func(context.Context, options, *figures) error{
-		s.measureStart, s.measureRest, s.measureRestart, s.measureRepair, s.measureUnready, s.measure503,
+		s.measureStart, s.measureRest, s.measureHoles, s.measureRestart, s.measureRepair, s.measureUnready, s.measure503,
 	} {
 		if err := phase(ctx, o, m); err != nil {
 			return m, err
@@ -91,13 +96,16 @@ func (s *site) observe(ctx context.Context, p *period, do func() error) error {
 		return err
 	}
 	sampling, cancel := context.WithCancel(ctx)
-	lag := make(chan float64, 1)
-	go func() { lag <- s.largestLag(sampling) }()
+	sampled := make(chan struct{})
+	go func() {
+		defer close(sampled)
+		s.sample(sampling, p)
+	}()
 	began := time.Now()
 	err = do()
 	p.took = time.Since(began)
 	cancel()
-	p.lag = <-lag
+	<-sampled
 	if err != nil {
 		return err
 	}
@@ -129,18 +137,20 @@ func (s *site) reading(ctx context.Context) (reading, error) {
 	return reading{w, cpu, probes}, err
 }
 
-// largestLag samples the prober's lag once a second.
-func (s *site) largestLag(ctx context.Context) float64 {
-	largest := 0.0
+// sample looks once a second at how late probes are.
+func (s *site) sample(ctx context.Context, p *period) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return largest
+			return
 		case <-ticker.C:
 			if lag, err := s.operator.sum(ctx, "espalier_probe_lag_seconds", ""); err == nil {
-				largest = max(largest, lag)
+				p.lag = max(p.lag, lag)
+			}
+			if oldest, err := s.operator.oldestProof(ctx); err == nil {
+				p.oldest = max(p.oldest, oldest)
 			}
 		}
 	}

@@ -103,24 +103,34 @@ func (o *operator) saveCPU(ctx context.Context, dir, name string, seconds int) (
 
 // sum adds up the series of a metric whose labels contain text.
 func (o *operator) sum(ctx context.Context, metric, text string) (float64, error) {
+	sum := 0.0
+	err := o.each(ctx, metric, func(labels string, value float64) {
+		if strings.Contains(labels, text) {
+			sum += value
+		}
+	})
+	return sum, err
+}
+
+// each calls do for each series of a metric.
+func (o *operator) each(ctx context.Context, metric string, do func(labels string, value float64)) error {
 	body, err := fetch(ctx, "http://"+o.metrics+"/metrics")
 	if err != nil {
-		return 0, err
+		return err
 	}
-	sum := 0.0
 	scanner := bufio.NewScanner(strings.NewReader(string(body)))
 	for scanner.Scan() {
 		rest, ok := strings.CutPrefix(scanner.Text(), metric)
-		if !ok || rest == "" || (rest[0] != '{' && rest[0] != ' ') || !strings.Contains(rest, text) {
+		if !ok || rest == "" || (rest[0] != '{' && rest[0] != ' ') {
 			continue
 		}
 		value, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		sum += value
+		do(rest, value)
 	}
-	return sum, scanner.Err()
+	return scanner.Err()
 }
 
 // local dials nobody through a proxy.

@@ -35,6 +35,11 @@ var rows = []row{
 	{"rest-cpu", "CPU at rest", "s/min", func(m *figures) float64 { return m.rest.cpu.Seconds() / m.rest.took.Minutes() }},
 	{"rest-probes", "probes at rest", "/s", func(m *figures) float64 { return m.rest.probes / m.rest.took.Seconds() }},
 	{"rest-lag", "largest lag of probes at rest", "s", func(m *figures) float64 { return m.rest.lag }},
+	{"rest-oldest", "oldest proof of a server at rest", "s", seconds(func(m *figures) time.Duration { return m.rest.oldest })},
+	{"holes", "black holes beside", "servers", func(m *figures) float64 { return float64(m.holes) }},
+	{"holes-lag", "largest lag of probes beside them", "s", func(m *figures) float64 { return m.beside.lag }},
+	{"holes-oldest", "oldest proof of a server beside them", "s", seconds(func(m *figures) time.Duration { return m.beside.oldest })},
+	{"holes-writes", "writes beside them", "writes", func(m *figures) float64 { return float64(m.beside.writes.total()) }},
 	{"restart-writes", "writes after a restart", "writes", func(m *figures) float64 { return float64(m.restart.writes.total()) }},
 	{"restart-settle", "all proved again after", "s", seconds(func(m *figures) time.Duration { return m.settle })},
 	{"restart-rss", "peak RSS after the restart", "MiB", func(m *figures) float64 { return m.restartRSS }},
@@ -92,6 +97,9 @@ func promises(m *figures) error {
 	}
 	if n := m.restart.writes.total(); n > 0 {
 		errs = errors.Join(errs, fmt.Errorf("%s: %d writes after a restart: %v", m.fleet, n, m.restart.writes))
+	}
+	if n := m.beside.writes.total(); n > 0 {
+		errs = errors.Join(errs, fmt.Errorf("%s: %d writes beside black holes: %v", m.fleet, n, m.beside.writes))
 	}
 	return errs
 }

@@ -42,6 +42,7 @@ type site struct {
 	watcher  *watcher
 	mcp      *fakemcp.Server
 	mcpPort  int
+	holePort int
 
 	// closers in the order of what they close.
 	closers []func() error
@@ -51,7 +52,7 @@ type site struct {
 // The caller closes the site, also after an error.
 func build(ctx context.Context, f fleet, dir, binary string) (*site, error) {
 	s := &site{fleet: f, dir: filepath.Join(dir, f.String()), binary: binary}
-	for _, step := range []func(context.Context) error{s.addCluster, s.addMCP, s.addWatches, s.addOperator} {
+	for _, step := range []func(context.Context) error{s.addCluster, s.addMCP, s.addHoles, s.addWatches, s.addOperator} {
 		if err := step(ctx); err != nil {
 			return s, err
 		}

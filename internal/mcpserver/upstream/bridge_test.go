@@ -117,7 +117,7 @@ const declaresAll = `{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{
 func asking(t *testing.T, modern bool) (*sdk.Server, serverconfig.Upstream) {
 	t.Helper()
 	server := sdk.NewServer(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ServerOptions{
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Logging: &sdk.LoggingCapabilities{}}, //nolint:staticcheck // Servers have it.
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Logging: &sdk.LoggingCapabilities{}},
 	})
 	server.AddTool(&sdk.Tool{Name: "ask", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		var args struct{ Who string }
@@ -169,7 +169,7 @@ func tell(ctx context.Context, s *sdk.ServerSession, token any, who string) {
 		_ = s.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: 1, Message: who})
 	}
 	for _, level := range []sdk.LoggingLevel{"debug", "warning"} {
-		_ = s.Log(ctx, &sdk.LoggingMessageParams{Level: level, Data: string(level) + " " + who}) //nolint:staticcheck // Servers do it.
+		_ = s.Log(ctx, &sdk.LoggingMessageParams{Level: level, Data: string(level) + " " + who})
 	}
 }
 

@@ -6,6 +6,7 @@ package upstream
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -28,13 +29,13 @@ type pool struct {
 	closed bool
 	// all that calls may use; the one used last is last.
 	all []*exclusive
-	// alive counts all that have not ended yet; freed is closed when one has.
-	alive int
+	// alive are all that have not ended yet; freed is closed when one has.
+	alive map[*exclusive]bool
 	freed chan struct{}
 }
 
 func newPool(s *source) *pool {
-	p := &pool{s: s, max: maxExclusive, rest: s.m.timing.Idle, freed: make(chan struct{})}
+	p := &pool{s: s, max: maxExclusive, rest: s.m.timing.Idle, alive: map[*exclusive]bool{}, freed: make(chan struct{})}
 	if child := s.config.Stdio; child != nil && child.PerClient {
 		p.max, p.rest = int(child.MaxProcesses), time.Duration(child.IdleSeconds)*time.Second
 	}
@@ -86,12 +87,12 @@ func (p *pool) reserve(e *exclusive, modern bool) (found *exclusive, wait <-chan
 			return other, nil, nil
 		}
 	}
-	if p.alive >= p.max {
+	if len(p.alive) >= p.max {
 		idle := slices.IndexFunc(p.all, func(e *exclusive) bool { return e.users == 0 })
 		if idle >= 0 {
 			p.drop(p.all[idle])
 		}
-		if p.alive == len(p.all) {
+		if len(p.alive) == len(p.all) {
 			return nil, nil, p.busy()
 		}
 		return nil, p.freed, nil
@@ -102,8 +103,8 @@ func (p *pool) reserve(e *exclusive, modern bool) (found *exclusive, wait <-chan
 		return nil, nil, unavailable(p.s.config.Name, nil)
 	}
 	p.all = append(p.all, e)
-	p.alive++
-	p.s.m.metrics.exclusive.WithLabelValues(p.s.config.Name).Set(float64(p.alive))
+	p.alive[e] = true
+	p.s.m.metrics.exclusive.WithLabelValues(p.s.config.Name).Set(float64(len(p.alive)))
 	return e, nil, nil
 }
 
@@ -170,7 +171,7 @@ func (p *pool) end(e *exclusive) {
 func (p *pool) keep(e *exclusive, modern bool) {
 	ctx, cancel := context.WithCancel(p.s.m.life)
 	defer cancel()
-	defer p.gone()
+	defer p.gone(e)
 	var work sync.WaitGroup
 	e.err = e.connect(ctx, modern)
 	if e.err != nil {
@@ -204,11 +205,13 @@ func (p *pool) lose(e *exclusive) {
 }
 
 // gone counts one less.
-func (p *pool) gone() {
+func (p *pool) gone(e *exclusive) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.alive--
-	p.s.m.metrics.exclusive.WithLabelValues(p.s.config.Name).Set(float64(p.alive))
+	delete(p.alive, e)
+	if !p.closed {
+		p.s.m.metrics.exclusive.WithLabelValues(p.s.config.Name).Set(float64(len(p.alive)))
+	}
 	close(p.freed)
 	p.freed = make(chan struct{})
 }
@@ -227,7 +230,7 @@ func (p *pool) flush() {
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
-	all := slices.Clone(p.all)
+	all := slices.Collect(maps.Keys(p.alive))
 	p.mu.Unlock()
 	p.flush()
 	for _, e := range all {
@@ -261,5 +264,5 @@ func (p *pool) rootsChanged(key string) {
 func (p *pool) size() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.alive
+	return len(p.alive)
 }

@@ -70,8 +70,9 @@ func (s *source) askAll(ctx context.Context, c *call.Call, raw []byte) ([]byte, 
 	var out []byte
 	var failure error
 	for i, request := range requests {
-		// The first that is not the end of the others.
-		if err := failures[i]; err != nil && (failure == nil || errors.Is(failure, context.Canceled)) {
+		// One that says why, where there is one: others ended for its sake.
+		var known *call.Error
+		if err := failures[i]; err != nil && (failure == nil || errors.As(err, &known)) {
 			failure = err
 		}
 		out = addMember(out, request.Key, answers[i])
@@ -94,7 +95,7 @@ func (s *source) askOne(ctx context.Context, c *call.Call, raw []byte) (json.Raw
 	switch {
 	case errors.As(err, &refused):
 		return nil, call.Fail(call.CannotAsk, "the client answered a question of the upstream %s with error %d", s.config.Name, refused.Code)
-	case err != nil && ctx.Err() == nil:
+	case errors.Is(err, call.ErrCannotAsk), err != nil && ctx.Err() == nil:
 		return nil, s.cannotAsk()
 	}
 	return answer, err

@@ -35,8 +35,8 @@ type subscriber struct {
 	source  *source
 	session watching
 	all     *follows
-	groups []*group
-	work   sync.WaitGroup
+	groups  []*group
+	work    sync.WaitGroup
 }
 
 // group is what one stream, or one subscription, is for.

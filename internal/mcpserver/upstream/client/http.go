@@ -190,6 +190,8 @@ func (c *httpCarrier) cancelled(r revision, m *message) {
 // behind runs f after the call that began it; when too much runs so already
 // it is left out.
 func (c *httpCarrier) behind(f func(ctx context.Context)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.life.Err() != nil {
 		return
 	}
@@ -361,7 +363,9 @@ func (c *httpCarrier) stream(ctx context.Context, standing func()) error {
 
 // abort implements carrier.
 func (c *httpCarrier) abort() {
-	c.stop()
+	c.mu.Lock()
+	c.stop() // Nothing begins to run behind from now on.
+	c.mu.Unlock()
 	c.work.Wait()
 }
 
@@ -374,8 +378,7 @@ func (c *httpCarrier) close(ctx context.Context) {
 		}
 		cancel()
 	}
-	c.stop()
-	c.work.Wait()
+	c.abort()
 	c.client.CloseIdleConnections()
 }
 
