@@ -75,6 +75,7 @@ type MCPServerList struct {
 // +kubebuilder:validation:XValidation:rule="(self.type == 'External') == has(self.external)",message="external is for type External, and needed there"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.tools) || has(self.limits) || has(self.cacheSeconds) || has(self.cors) || has(self.publicURL) || has(self.serverInfo))",message="tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools or Stdio: Espalier does not stand in front of a Container or an External server"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.auth) || has(self.access) || has(self.accessDefault) || has(self.extensions))",message="auth, access, accessDefault and extensions need type Tools or Stdio: a Container or an External server decides by itself who may call it"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.sessions)",message="sessions needs type Tools or Stdio: a Container or an External server has its sessions to itself"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.transports)",message="transports is for types Tools and Stdio: a Container has container.path, an External server has external.url"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !(has(self.workload) || has(self.suspend) || has(self.startupTimeoutSeconds) || has(self.terminationGracePeriodSeconds))",message="workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !has(self.probe) || !(has(self.probe.gateReadiness) || has(self.probe.via))",message="probe.gateReadiness and probe.via need pods, and type External has none"
@@ -146,6 +147,12 @@ type MCPServerSpec struct {
 	// limits of what callers may use.
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
+
+	// sessions of clients that speak a revision of the protocol before
+	// 2026-07-28. A session is held by one replica; any replica passes its
+	// requests on to that one.
+	// +optional
+	Sessions *Sessions `json:"sessions,omitempty"`
 
 	// auth says who may call. Absent is everybody.
 	// +optional
@@ -400,6 +407,27 @@ type ToolsPolicy struct {
 	// upstreams.
 	// +optional
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
+}
+
+// Sessions bounds the sessions of clients.
+//
+// +kubebuilder:validation:MinProperties=1
+type Sessions struct {
+	// max is how many sessions one replica holds. At the limit the session
+	// that was idle longest makes room for a new one if it was so for a
+	// minute; else the client is told to come back (HTTP 429). Defaults to
+	// 1000.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	Max *int32 `json:"max,omitempty"`
+
+	// idleSeconds after which a session ends that has no open stream and no
+	// running request. Its client starts over. Defaults to 1800.
+	// +optional
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=604800
+	IdleSeconds *int32 `json:"idleSeconds,omitempty"`
 }
 
 // Limits of what callers may use of one replica. Nothing is counted over

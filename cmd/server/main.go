@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver"
+	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
 	"github.com/espalier-dev/espalier/internal/version"
 )
 
@@ -36,6 +38,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&options.APIKeysDir, "api-keys", "/etc/espalier/api-keys", "folder of the mounted Secrets of API keys")
 	flags.StringVar(&options.Listen, "listen", ":8080", "address that clients call")
 	flags.StringVar(&options.InternalListen, "internal-listen", ":8081", "address of report, health, readiness and metrics")
+	flags.StringVar(&options.Address, "pod-ip", os.Getenv("ESPALIER_POD_IP"), "this replica's address among its peers")
+	service := flags.String("peers", os.Getenv("ESPALIER_PEERS"), "name of the headless Service of this server's replicas")
 	flags.DurationVar(&options.DrainDelay, "drain-delay", 5*time.Second, "how long a stopping server still takes new requests")
 	flags.DurationVar(&options.ShutdownTimeout, "shutdown-timeout", 50*time.Second, "how long running calls may take after that")
 	var level slog.Level
@@ -52,6 +56,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if flags.NArg() > 0 {
 		_, _ = fmt.Fprintf(stderr, "unexpected argument %q\n", flags.Arg(0))
 		return 2
+	}
+	if _, port, err := net.SplitHostPort(options.InternalListen); err == nil && *service != "" {
+		options.Peers = peers.DNS(*service, port)
 	}
 	options.Log = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level}))
 	return serve(options)

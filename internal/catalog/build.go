@@ -50,6 +50,7 @@ func Build(server *mcpv1.MCPServer, registrations []*Compiled, trust serverconfi
 			AllowedOrigins: allowedOrigins(server),
 			CacheSeconds:   defaultCacheSeconds,
 			Limits:         limits(server),
+			Sessions:       sessions(server),
 			Probe:          trust,
 		},
 	}

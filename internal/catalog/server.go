@@ -110,6 +110,18 @@ func limits(server *mcpv1.MCPServer) serverconfig.Limits {
 	return out
 }
 
+// sessions are left out when nothing is said of them: the server has defaults.
+func sessions(server *mcpv1.MCPServer) *serverconfig.Sessions {
+	in := server.Spec.Sessions
+	if in == nil {
+		return nil
+	}
+	out := new(serverconfig.Sessions)
+	set(&out.Max, in.Max)
+	set(&out.IdleSeconds, in.IdleSeconds)
+	return out
+}
+
 func set[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from

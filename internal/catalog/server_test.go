@@ -52,6 +52,10 @@ func TestServerPart(t *testing.T) {
 			`limits: {requestsPerSecond: 7}`,
 			func(c *serverconfig.Config) { c.Limits.RequestsPerSecond, c.Limits.Burst = 7, 14 },
 		},
+		"sessions": {
+			`sessions: {max: 7, idleSeconds: 60}`,
+			func(c *serverconfig.Config) { c.Sessions = &serverconfig.Sessions{Max: 7, IdleSeconds: 60} },
+		},
 		"all limits": {
 			`limits: {requestsPerSecond: 7, burst: 8, concurrency: 9, streams: 10, callTimeoutSeconds: 11, maxMessageBytes: 2048}`,
 			func(c *serverconfig.Config) {

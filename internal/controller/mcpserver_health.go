@@ -311,10 +311,10 @@ func (s *serverScope) listDiff(report *mcpprobe.Report) string {
 			return fmt.Sprintf("%s is another definition", wireName(entry))
 		}
 	}
+	if len(s.catalog.Config.Upstreams) > 0 {
+		return "" // What upstreams add to the lists is known on the wire only.
+	}
 	for _, list := range []catalog.List{catalog.Tools, catalog.Resources, catalog.Templates, catalog.Prompts} {
-		if list == catalog.Tools && len(s.catalog.Config.Upstreams) > 0 {
-			continue // What upstreams add is known on the wire only.
-		}
 		if more := len(listed[list]) - wanted[list]; more > 0 {
 			return fmt.Sprintf("%d %s more than wanted", more, list)
 		}

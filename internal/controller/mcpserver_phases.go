@@ -143,7 +143,7 @@ func (r *MCPServerReconciler) applyCatalog(ctx context.Context, s *serverScope) 
 	return nil
 }
 
-// applyWorkload writes Service, PodDisruptionBudget and Deployment. One that
+// applyWorkload writes Services, PodDisruptionBudget and Deployment. One that
 // is refused does not keep the others back; the first refusal is told.
 func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope) error {
 	if !resources.HasPods(s.server) {
@@ -151,6 +151,12 @@ func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope)
 	}
 	steps := []func() error{
 		func() error { return r.apply(ctx, s, resources.Service(s.server)) },
+		func() error {
+			if peers := resources.PeersService(s.server); peers != nil {
+				return r.apply(ctx, s, peers)
+			}
+			return nil
+		},
 		func() error {
 			if pdb := resources.PodDisruptionBudget(s.server); pdb != nil {
 				return r.apply(ctx, s, pdb)
@@ -210,6 +216,9 @@ func (r *MCPServerReconciler) pruneChildren(ctx context.Context, s *serverScope)
 		name := resources.Name(s.server)
 		wanted[childKey{"Deployment", name}] = true
 		wanted[childKey{"Service", name}] = true
+		if resources.PeersService(s.server) != nil {
+			wanted[childKey{"Service", resources.PeersName(s.server)}] = true
+		}
 		if resources.PodDisruptionBudget(s.server) != nil {
 			wanted[childKey{"PodDisruptionBudget", name}] = true
 		}

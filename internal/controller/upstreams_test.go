@@ -255,8 +255,8 @@ func TestStateNotShared(t *testing.T) {
 	}
 }
 
-// TestOtherKindsBesideUpstreams: upstreams bring tools alone. What else is
-// listed beyond the catalog is amiss.
+// TestOtherKindsBesideUpstreams: declared entries of each kind stand beside
+// those of upstreams, which are no part of the catalog.
 func TestOtherKindsBesideUpstreams(t *testing.T) {
 	w := newWorld(t, twoUpstreams)
 	text := "x"
@@ -271,8 +271,12 @@ func TestOtherKindsBesideUpstreams(t *testing.T) {
 	}
 	r := w.report()
 	r.Resources.Entries = append(r.Resources.Entries, mcpprobe.Entry{Name: "docs://zzz"})
-	if got := w.scope().listDiff(r); got != "1 resources more than wanted" {
-		t.Errorf("a resource too many: %q", got)
+	if got := w.scope().listDiff(r); got != "" {
+		t.Errorf("a resource of an upstream: %q", got)
+	}
+	r.Resources.Entries = r.Resources.Entries[1:]
+	if got := w.scope().listDiff(r); got != "docs://a is not listed" {
+		t.Errorf("without the declared resource: %q", got)
 	}
 	w.tools = nil
 	w.pods = nil

@@ -94,6 +94,22 @@ func BenchmarkExpressionLegacy(b *testing.B) {
 	benchmark(b, start(b, config(echoTool())).url(), legacyEcho(), "hello, world")
 }
 
+// BenchmarkSessionLegacy is a call within a session.
+func BenchmarkSessionLegacy(b *testing.B) {
+	f := start(b, config(echoTool()))
+	message := legacyEcho()
+	message.header.Set("Mcp-Session-Id", f.connect("2025-11-25", "{}").id)
+	benchmark(b, f.url(), message, "hello, world")
+}
+
+// BenchmarkSessionElsewhere is one that another replica has.
+func BenchmarkSessionElsewhere(b *testing.B) {
+	f := startFleet(b, config(echoTool()))
+	message := legacyEcho()
+	message.header.Set("Mcp-Session-Id", f.replicas[0].connect("2025-11-25", "{}").id)
+	benchmark(b, f.replicas[1].url(), message, "hello, world")
+}
+
 func sdkServer() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "echo", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

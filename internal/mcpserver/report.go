@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/admin"
 	"github.com/espalier-dev/espalier/internal/mcpserver/auth"
 	"github.com/espalier-dev/espalier/internal/mcpserver/handlers"
+	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -72,6 +73,9 @@ func keysStatus(secret string, a *auth.Authenticator) podreport.Credential {
 	return c
 }
 
+// Sessions implements admin.Source.
+func (s *Server) Sessions() []session.Info { return s.engine.Sessions().List() }
+
 // Trust implements admin.Source: who the served catalog trusts, and who the
 // newest one does, served or not.
 func (s *Server) Trust() []serverconfig.ProbeTrust {
@@ -98,6 +102,8 @@ func (s *Server) Ready() (bool, string) {
 		return false, "Draining"
 	case s.registry.Snapshot() == nil:
 		return false, "NoCatalog"
+	case !s.peers.Settled():
+		return false, "PeersPending"
 	case !s.upstreams.Settled():
 		return false, "UpstreamsPending"
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/handlers"
 	"github.com/espalier-dev/espalier/internal/mcpserver/httpgate"
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
+	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/streamhttp"
@@ -59,6 +60,11 @@ type Options struct {
 	Extensions []serverconfig.Extension
 	// Middleware wraps calls, inside of the limits, the first outermost.
 	Middleware []call.Middleware
+	// Peers resolves the internal addresses of this server's replicas; nil
+	// means that there is one. Address is this one's among them, without the
+	// port.
+	Peers   peers.Resolver
+	Address string
 	// Reap takes in the processes that children leave behind.
 	Reap bool
 	// Upstreams is the timing of upstreams; the default when zero.
@@ -79,6 +85,7 @@ type Server struct {
 	hidden      []string // extensions, as they were logged last
 	watcher     *catalogfile.Watcher
 	upstreams   *upstream.Manager
+	peers       *peers.Peers
 	loader      loader
 	transports  []transport.Transport
 
@@ -114,11 +121,13 @@ func New(options Options) *Server {
 	})
 	s.factory.Upstreams = s.upstreams
 	s.metrics.Register(s.upstreams.Collectors()...)
+	s.peers = peers.New(options.Peers, s.log)
 	s.engine = engine.New(s.registry, s.metrics, s.log, options.Middleware...)
+	s.metrics.Sessions(s.engine.Sessions().Len)
 	s.engine.Sessions().OnEnd(func(ended *session.Session) { s.upstreams.SessionEnded(ended.ID) })
 	s.engine.Sessions().OnRoots(func(told *session.Session) { s.upstreams.RootsChanged(told.ID) })
 	s.watcher = catalogfile.New(options.CatalogDir, s.log, s.load, func(state podreport.CatalogState) { s.metrics.Reload(string(state)) })
-	s.transports = append([]transport.Transport{streamhttp.New(s.metrics, s.log)}, options.Transports...)
+	s.transports = append([]transport.Transport{streamhttp.New(s.metrics, s.peers, s.log)}, options.Transports...)
 	return s
 }
 
@@ -146,14 +155,16 @@ func (s *Server) Start() error {
 		cancelAll()
 		return err
 	}
+	s.join()
 	watch, cancelWatcher := context.WithCancel(base)
 	s.cancelAll, s.cancelWatcher = cancelAll, cancelWatcher
 	s.main = s.newHTTP(base, http.HandlerFunc(s.route))
-	s.internal = s.newHTTP(base, admin.Handler(s, s.metrics.Handler()))
+	s.internal = s.newHTTP(base, admin.Handler(s, s.metrics.Handler(), peers.Receive(http.HandlerFunc(s.route))))
 	s.background.Go(func() { s.watcher.Run(watch) })
 	s.background.Go(func() { s.recompose(watch) })
 	s.background.Go(func() { s.watchSources(watch) })
 	s.background.Go(func() { s.engine.TellSessions(watch) })
+	s.background.Go(func() { s.peers.Join(watch) })
 	s.background.Go(func() { s.engine.Sessions().Run(watch) })
 	if s.options.Reap {
 		s.background.Go(func() { process.Reap(base) })
@@ -173,6 +184,14 @@ func (s *Server) listen(ctx context.Context) (err error) {
 		return fmt.Errorf("listen on the internal port: %w", err)
 	}
 	return nil
+}
+
+// join says where this replica is. Ids of sessions tell whose they are.
+func (s *Server) join() {
+	if _, port, err := net.SplitHostPort(s.InternalAddr().String()); err == nil && s.options.Address != "" {
+		s.peers.At(net.JoinHostPort(s.options.Address, port))
+	}
+	s.engine.Sessions().OwnedBy(s.peers.Self())
 }
 
 func (s *Server) newHTTP(base context.Context, h http.Handler) *http.Server {
@@ -263,7 +282,12 @@ func (s *Server) drain(ctx context.Context) error {
 		_ = s.main.Shutdown(last)
 	}
 	_ = s.main.Close()
+	// What other replicas passed on to here was answered: let it arrive.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	_ = s.internal.Shutdown(last)
 	_ = s.internal.Close()
+	s.peers.Close()
 	s.upstreams.Close()
 	s.background.Wait()
 	s.auth.Close()

@@ -182,43 +182,24 @@ func TestManySessions(t *testing.T) {
 	}
 }
 
-// TestSDKSession lets an independent legacy client be asked, told and logged to.
+// TestSDKSession lets an independent legacy client be asked and told.
 func TestSDKSession(t *testing.T) {
 	f := start(t, askingConfig(), asking)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	logged, changed := make(chan string, 10), make(chan struct{}, 10)
+	changed := make(chan struct{}, 10)
 	options := &mcp.ClientOptions{
 		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": r.Params.Message}}, nil
 		},
-		//nolint:staticcheck // Legacy clients still do it.
-		CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
-			//nolint:staticcheck // See above.
-			return &mcp.CreateMessageResult{Model: "m", Role: "assistant", Content: &mcp.TextContent{Text: "sampled"}}, nil
-		},
-		//nolint:staticcheck // See above.
-		LoggingMessageHandler:  func(_ context.Context, r *mcp.LoggingMessageRequest) { logged <- string(r.Params.Level) },
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} },
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, options)
 	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: f.url(), HTTPClient: f.client}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	must(t, err)
-	for name, want := range map[string]string{"elicit": `"answer":"who?"`, "sample": "sampled"} {
-		result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: name})
-		if err != nil || result.IsError || !strings.Contains(result.Content[0].(*mcp.TextContent).Text, want) {
-			t.Errorf("%s: got %+v, %v", name, result, err)
-		}
-	}
-	//nolint:staticcheck // See above.
-	must(t, session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "debug"}))
-	if _, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "log"}); err != nil {
-		t.Error(err)
-	}
-	for _, want := range []string{"debug", "info", "error"} {
-		if got := <-logged; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "elicit"})
+	if err != nil || result.IsError || !strings.Contains(result.Content[0].(*mcp.TextContent).Text, `"answer":"who?"`) {
+		t.Errorf("got %+v, %v", result, err)
 	}
 	f.reload(config(tool("ping", nil)))
 	select {

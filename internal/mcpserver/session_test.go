@@ -283,6 +283,20 @@ func TestModernCaller(t *testing.T) {
 	if got := f.do(again); got.text() != `{"q":{"action": "accept"}}"s\u0041"` {
 		t.Errorf("got %s", got.body)
 	}
+	for _, params := range []string{
+		`"inputResponses":{"q":12345}`, `"inputResponses":{"q":{},"r":null}`, `"inputResponses":[]`, `"inputResponses":"q"`, `"requestState":{}`,
+	} {
+		r := f.modern("tools/call", `"name":"given",`+params)
+		r.Header.Set("Mcp-Name", "given")
+		if got := f.do(r); got.errorCode() != mcp.CodeInvalidParams {
+			t.Errorf("%s: got %s", params, got.body)
+		}
+	}
+	none := f.modern("tools/call", `"name":"given","inputResponses":null,"requestState":null`)
+	none.Header.Set("Mcp-Name", "given")
+	if got := f.do(none); got.errorCode() != 0 {
+		t.Errorf("got %s", got.body)
+	}
 	c := f.connect("2025-11-25", "{}")
 	if got := f.do(c.call("1", "more", "")); got.reason() != "InputRequired" || got.result()["isError"] != true {
 		t.Errorf("got %s", got.body)

@@ -28,7 +28,8 @@ type definition struct {
 
 const defsPrefix = "#/$defs/"
 
-// reference converts $ref; its target is converted when it is first named.
+// reference converts $ref. Its target is converted by convert, not within: a
+// chain of references can be as long as the document.
 func (c *conversion) reference(ref string) (any, bool) {
 	key := defKey{ref: c.d.final(ref), way: c.way}
 	if key.ref == "" {
@@ -38,14 +39,24 @@ func (c *conversion) reference(ref string) (any, bool) {
 	def := c.d.defs[key]
 	if def == nil {
 		def = &definition{name: c.d.defName(key)}
-		c.d.defs[key] = def // Before the conversion: it may refer to itself.
-		target, _ := follow(c.d.tree, key.ref)
-		inner := &conversion{d: c.d, way: c.way, refs: map[defKey]bool{}}
-		def.schema = inner.schema(target, 0)
-		def.refs, def.stray, def.deep = inner.refs, inner.stray, inner.deep
+		c.d.defs[key] = def
+		c.d.open = append(c.d.open, key)
 	}
 	c.refs[key] = true
 	return defsPrefix + def.name, true
+}
+
+// convert converts all definitions that are named and not converted yet.
+func (d *Document) convert() {
+	for len(d.open) > 0 {
+		key := d.open[len(d.open)-1]
+		d.open = d.open[:len(d.open)-1]
+		target, _ := follow(d.tree, key.ref)
+		inner := &conversion{d: d, way: key.way, refs: map[defKey]bool{}}
+		def := d.defs[key]
+		def.schema = inner.schema(target, 0)
+		def.refs, def.stray, def.deep = inner.refs, inner.stray, inner.deep
+	}
 }
 
 // final follows references that lead to nothing but another one. It is empty
@@ -109,6 +120,7 @@ func (d *Document) defName(key defKey) string {
 
 // closure are all definitions that refs lead to.
 func (d *Document) closure(refs map[defKey]bool) map[defKey]*definition {
+	d.convert()
 	out := map[defKey]*definition{}
 	open := slices.Collect(maps.Keys(refs))
 	for len(open) > 0 {

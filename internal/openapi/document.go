@@ -14,8 +14,13 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// MaxBytes of a document.
-const MaxBytes = 4 << 20
+const (
+	// MaxBytes of a document.
+	MaxBytes = 4 << 20
+	// maxReferences of a document: resolving a long chain of them takes time
+	// by its square.
+	maxReferences = 20_000
+)
 
 // Document is a parsed document. It is not safe for concurrent use.
 type Document struct {
@@ -24,6 +29,8 @@ type Document struct {
 	tree any
 	// defs are schemas that others refer to, by their reference and direction.
 	defs map[defKey]*definition
+	// open are those of defs that are yet to be converted.
+	open []defKey
 	// names of defs that are taken.
 	names map[string]defKey
 	// compiled says of schemas, by their digest, why they cannot be compiled.
@@ -40,6 +47,9 @@ func Parse(data []byte) (d *Document, err error) {
 	}()
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("the document has more than %d bytes", MaxBytes)
+	}
+	if bytes.Count(data, []byte("$ref")) > maxReferences {
+		return nil, fmt.Errorf("the document has more than %d references", maxReferences)
 	}
 	doc, err := load(data)
 	if err != nil {

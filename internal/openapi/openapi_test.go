@@ -134,8 +134,9 @@ func TestParseRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing": "", "text": "hello", "page": "<html></html>", "list": "[]", "no version": "paths: {}",
 		"older": `{"swagger":"2.0","paths":{}}`, "newer": "openapi: 4.0.0\npaths: {}\n", "broken": "openapi: [",
-		"bomb":      "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n" + head,
-		"too large": head + "x-a: " + strings.Repeat("a", MaxBytes),
+		"bomb":                "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n" + head,
+		"too many references": head + "paths: {}\nx-a: [" + strings.Repeat("{$ref: '#/info'},", maxReferences+1) + "]\n",
+		"too large":           head + "x-a: " + strings.Repeat("a", MaxBytes),
 	} {
 		if _, err := Parse([]byte(text)); err == nil {
 			t.Errorf("%s: was read", name)

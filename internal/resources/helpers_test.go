@@ -74,6 +74,9 @@ func children(t *testing.T, o Options, in TemplateInput) []runtime.Object {
 		}
 	}
 	out = append(out, Service(in.Server))
+	if peers := PeersService(in.Server); peers != nil {
+		out = append(out, peers)
+	}
 	if pdb := PodDisruptionBudget(in.Server); pdb != nil {
 		out = append(out, pdb)
 	}

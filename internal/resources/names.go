@@ -22,8 +22,9 @@ const (
 	// PortMCP is the Service's port, and the container's in pods of the
 	// shared image.
 	PortMCP = 8080
-	// PortInternal of pods of the shared image: report, health, metrics. No
-	// Service leads to it.
+	// PortInternal of pods of the shared image: report, health, metrics, and
+	// what replicas pass on to each other. No Service but the headless one of
+	// the replicas leads to it.
 	PortInternal = 8081
 
 	portNameMCP      = "mcp"
@@ -32,6 +33,9 @@ const (
 
 // Name of the Deployment, the Service and the PodDisruptionBudget of server.
 func Name(server *mcpv1.MCPServer) string { return server.Name + "-mcp" }
+
+// PeersName of the headless Service by which replicas find each other.
+func PeersName(server *mcpv1.MCPServer) string { return server.Name + "-mcp-peers" }
 
 // CatalogName of the ConfigMap with the index (shard 0) or a shard.
 func CatalogName(server *mcpv1.MCPServer, shard int) string {

@@ -89,7 +89,7 @@ spec:
 		"spread is off": len(got.Spec.TopologySpreadConstraints) == 0,
 		"memory":        c.Resources.Limits.Memory().String() == "1Gi",
 		"requests stay": c.Resources.Requests.Cpu().String() == "10m",
-		"env":           len(c.Env) == 1,
+		"env":           len(c.Env) == 3, // Two are our own.
 		"liveness gone": c.LivenessProbe == nil,
 		"readiness":     c.ReadinessProbe != nil,
 		"port":          len(c.Ports) == 3,

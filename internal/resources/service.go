@@ -29,6 +29,28 @@ func Service(server *mcpv1.MCPServer) *corev1.Service {
 	}
 }
 
+// PeersService by which the replicas of server find each other, or nil where
+// there is one at most, or none of ours. It has pods that are not ready too: a
+// session lives as long as its pod does.
+func PeersService(server *mcpv1.MCPServer) *corev1.Service {
+	if !Fronted(server) || Replicas(server) < 2 {
+		return nil
+	}
+	appProtocol := "http"
+	return &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: objectMeta(server, PeersName(server)),
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true,
+			Selector: Selector(server),
+			Ports: []corev1.ServicePort{{
+				Name: portNameInternal, Port: PortInternal, Protocol: corev1.ProtocolTCP,
+				TargetPort: intstr.FromString(portNameInternal), AppProtocol: &appProtocol,
+			}},
+		},
+	}
+}
+
 // PodDisruptionBudget of server, or nil below 2 replicas, where it could only
 // block a drain or allow everything.
 func PodDisruptionBudget(server *mcpv1.MCPServer) *policyv1.PodDisruptionBudget {

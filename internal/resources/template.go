@@ -212,7 +212,26 @@ func (o Options) addShared(t *corev1.PodTemplateSpec, in TemplateInput, w *mcpv1
 	if server.Spec.Stdio != nil {
 		o.wrap(t, &c, server, w)
 	}
+	c.Env = peersEnv(c.Env, server)
 	t.Spec.Containers = []corev1.Container{c}
+}
+
+// Variables by which a replica knows itself and finds the others. Flags would
+// keep an older server image from starting.
+const (
+	envPodIP = "ESPALIER_POD_IP"
+	envPeers = "ESPALIER_PEERS"
+)
+
+// peersEnv adds them. They do not depend on the number of replicas: a scaling
+// rolls nothing out.
+func peersEnv(env []corev1.EnvVar, server *mcpv1.MCPServer) []corev1.EnvVar {
+	own := []corev1.EnvVar{
+		{Name: envPodIP, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}}},
+		{Name: envPeers, Value: PeersName(server)},
+	}
+	env = slices.DeleteFunc(slices.Clone(env), func(e corev1.EnvVar) bool { return e.Name == envPodIP || e.Name == envPeers })
+	return append(own, env...)
 }
 
 // catalogVolume projects the index and all shards that may come to be, so

@@ -48,6 +48,8 @@ type Config struct {
 	// CacheSeconds is the ttl of lists and discover.
 	CacheSeconds int32  `json:"cacheSeconds"`
 	Limits       Limits `json:"limits"`
+	// Sessions of legacy clients; the server's defaults when nil.
+	Sessions *Sessions `json:"sessions,omitempty"`
 	// Probe is whom the server lets read its report.
 	Probe ProbeTrust `json:"probe"`
 	// Auth says who may call; nil is everybody. Requires FeatureAuth.
@@ -115,6 +117,14 @@ type Limits struct {
 	// FeatureLimitRules.
 	Budget *Budget     `json:"budget,omitempty"`
 	Rules  []LimitRule `json:"rules,omitempty"`
+}
+
+// Sessions bound the sessions of legacy clients; 0 is the server's default.
+type Sessions struct {
+	// Max sessions of one replica.
+	Max int32 `json:"max,omitempty"`
+	// IdleSeconds after which a session ends in which nothing is open.
+	IdleSeconds int32 `json:"idleSeconds,omitempty"`
 }
 
 // ProbeTrust is what the server needs to recognise the operator's probe.

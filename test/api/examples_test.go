@@ -179,6 +179,13 @@ var rules = map[string]examples{
 			`{type: External, external: {url: "http://a"}, serverInfo: {name: a}}`,
 		},
 	},
+	"sessions needs type Tools or Stdio: a Container or an External server has its sessions to itself": {
+		good: []string{`{sessions: {max: 1}}`, `{type: Stdio, stdio: {image: a, command: [b]}, sessions: {idleSeconds: 60}}`},
+		bad: []string{
+			`{type: Container, container: {image: a}, sessions: {max: 1}}`,
+			`{type: External, external: {url: "http://a"}, sessions: {max: 1}}`,
+		},
+	},
 	"transports is for types Tools and Stdio: a Container has container.path, an External server has external.url": {
 		good: []string{`{transports: [{type: StreamableHTTP}]}`, `{type: Stdio, stdio: {image: a, command: [b]}, transports: [{type: StreamableHTTP}]}`},
 		bad: []string{`{type: Container, container: {image: a}, transports: [{type: StreamableHTTP}]}`,

@@ -32,6 +32,7 @@ var borders = map[string]string{
 	"spec.auth.jwt.issuer minLength":  `http://a`,
 	"spec.auth.jwt.jwksURI minLength": `http://a`,
 	"spec.workload.volumes minItems":  `[{name: a, emptyDir: {}}]`,
+	"spec.sessions minProperties":     `{max: 1}`,
 
 	"spec.external.auth.oauthClientCredentials.tokenURL minLength":            `http://a`,
 	"spec.external.auth.oauthClientCredentials.resource minLength":            `"a:b"`,

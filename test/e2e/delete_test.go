@@ -19,7 +19,7 @@ var _ = Describe("Deleting a server", func() {
 		ns.Create(ctx, harness.Server("short-lived", 2), harness.Tool("ping", "short-lived", harness.Says(`"pong"`)))
 		ns.AwaitServer(ctx, "short-lived", harness.ReadyTimeout, harness.Ready)
 		Expect(ns.Owned(ctx, "short-lived")).To(ContainElements(
-			"*v1.Deployment short-lived-mcp", "*v1.Service short-lived-mcp",
+			"*v1.Deployment short-lived-mcp", "*v1.Service short-lived-mcp", "*v1.Service short-lived-mcp-peers",
 			"*v1.ConfigMap short-lived-mcp-catalog", "*v1.PodDisruptionBudget short-lived-mcp"))
 	}
 	// removed deletes it and waits until nothing of it is left.

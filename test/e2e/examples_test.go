@@ -96,6 +96,19 @@ var _ = Describe("The examples", func() {
 		Expect(ask("front", "welcome", `{"name":"Ada"}`)).To(HaveKeyWithValue("text", "Hello, Ada!"))
 		Expect(ask("front", "every_echo", `{"message":"hi"}`)).To(HaveKeyWithValue("text", ContainSubstring("hi")))
 
+		By("OpenAPI documents")
+		Eventually(ctx, func(g Gomega) {
+			apis := &v1alpha1.MCPServer{}
+			g.Expect(cluster.Client.Get(ctx, client.ObjectKey{Namespace: exampleNamespace, Name: "apis"}, apis)).To(Succeed())
+			g.Expect(apis.Status.Upstreams).To(HaveLen(2))
+			for _, upstream := range apis.Status.Upstreams {
+				g.Expect(upstream).To(HaveField("State", "Ready"))
+			}
+		}).WithTimeout(harness.RotationTimeout).WithPolling(2 * harness.Poll).Should(Succeed())
+		Expect(ask("apis", "place_order", `{"body":{"customer":"bob","item":"plum","quantity":1}}`)).To(HaveKeyWithValue("item", "plum"))
+		Expect(ask("apis", "kube_readAppsV1NamespacedDeployment", `{"namespace":"`+exampleNamespace+`","name":"shop"}`)).To(
+			HaveKeyWithValue("kind", "Deployment"))
+
 		By("resources and prompts")
 		handbook := ns.ServicePeer(ctx, "handbook")
 		Expect(handbook.Read(ctx, "docs://runbooks/checkout")).To(ContainSubstring("Restart the workers."))

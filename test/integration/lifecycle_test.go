@@ -32,7 +32,7 @@ func TestYAMLToServed(t *testing.T) {
 	twoTools(w)
 	w.becomes(map[string]string{"Ready": "False Starting", "Reconciling": "True Starting", "Accepted": "True Accepted"})
 	for _, child := range []client.Object{
-		get(w, "web-mcp", &appsv1.Deployment{}), get(w, "web-mcp", &corev1.Service{}),
+		get(w, "web-mcp", &appsv1.Deployment{}), get(w, "web-mcp", &corev1.Service{}), get(w, "web-mcp-peers", &corev1.Service{}),
 		get(w, "web-mcp", &policyv1.PodDisruptionBudget{}), get(w, "web-mcp-catalog", &corev1.ConfigMap{}),
 	} {
 		owner := metav1.GetControllerOf(child)

@@ -296,8 +296,8 @@ func TestSuspend(t *testing.T) {
 	if status.ToolCount != nil || *status.HealthyReplicas != 0 || status.URL == "" || *w.web().Spec.Replicas != 3 {
 		t.Errorf("status %+v", status)
 	}
-	w.eventually(soon, "the disruption budget", func() string {
-		if w.exists("web-mcp", &policyv1.PodDisruptionBudget{}) {
+	w.eventually(soon, "the disruption budget and the Service of replicas", func() string {
+		if w.exists("web-mcp", &policyv1.PodDisruptionBudget{}) || w.exists("web-mcp-peers", &corev1.Service{}) {
 			return "it is still there"
 		}
 		return ""

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/auth"
+	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
+	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -28,14 +30,20 @@ type Source interface {
 	// Components are parts whose state /healthz tells. None of them makes
 	// the process itself unhealthy.
 	Components() []Component
+	// Sessions are those of legacy clients.
+	Sessions() []session.Info
 }
+
+// SessionsPath is where the sessions of a replica are listed, to who may read
+// its report.
+const SessionsPath = "/sessions"
 
 // Component is a part of the server.
 type Component struct{ Name, State, Reason string }
 
 // Handler serves the internal port. Any Host is welcome: kubelets call by the
-// pod's address.
-func Handler(source Source, metrics http.Handler) http.Handler {
+// pod's address. forwarded takes what other replicas pass on.
+func Handler(source Source, metrics, forwarded http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, health(source.Components())) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -46,18 +54,29 @@ func Handler(source Source, metrics http.Handler) http.Handler {
 		say(w, http.StatusOK, "ok")
 	})
 	mux.Handle("GET /metrics", metrics)
-	mux.HandleFunc("GET "+podreport.Path, func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle(peers.Path+"/", forwarded)
+	mux.HandleFunc("GET "+podreport.Path, trusted(source, func(w io.Writer) {
+		report := source.Report()
+		_, _ = w.Write(encode(&report)) // A reader that is gone is no error of ours.
+	}))
+	mux.HandleFunc("GET "+SessionsPath, trusted(source, func(w io.Writer) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"sessions": source.Sessions()}) // Likewise.
+	}))
+	return mux
+}
+
+// trusted writes JSON to the operator only.
+func trusted(source Source, write func(io.Writer)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		if auth.AuthorizeProbe(r, source.Trust(), time.Now()) != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			say(w, http.StatusUnauthorized, "Unauthorized")
 			return
 		}
-		report := source.Report()
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_, _ = w.Write(encode(&report)) // A reader that is gone is no error of ours.
-	})
-	return mux
+		write(w)
+	}
 }
 
 // health is "ok", and a line per component: NAME STATE REASON.

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/access"
@@ -149,25 +150,27 @@ type method struct {
 	modern, legacy bool
 	// session: legacy clients need one for it.
 	session bool
-	handle  func(e *Engine, ctx context.Context, r *Request) Reply
+	// asks: a modern client may be asked for more, and answer with the next.
+	asks   bool
+	handle func(e *Engine, ctx context.Context, r *Request) Reply
 }
 
 // New gives an engine over a registry. middleware wraps calls, inside of the
 // limits, in the order given.
 func New(reg *registry.Registry, m *metrics.Metrics, log *slog.Logger, middleware ...call.Middleware) *Engine {
-	e := &Engine{registry: reg, metrics: m, log: log, limits: newLimits(m, log), sessions: session.NewRegistry("")}
+	e := &Engine{registry: reg, metrics: m, log: log, limits: newLimits(m, log), sessions: session.NewRegistry()}
 	e.middleware = append([]call.Middleware{e.limits.calls}, middleware...)
 	e.methods = map[string]method{
 		mcp.MethodDiscover:            {modern: true, handle: (*Engine).discover},
 		mcp.MethodInitialize:          {legacy: true, handle: (*Engine).initialize},
 		mcp.MethodPing:                {legacy: true, handle: (*Engine).ping},
 		mcp.MethodToolsList:           {modern: true, legacy: true, handle: (*Engine).listTools},
-		mcp.MethodToolsCall:           {modern: true, legacy: true, handle: (*Engine).callTool},
+		mcp.MethodToolsCall:           {modern: true, legacy: true, asks: true, handle: (*Engine).callTool},
 		mcp.MethodResourcesList:       {modern: true, legacy: true, handle: (*Engine).listResources},
 		mcp.MethodResourceTemplates:   {modern: true, legacy: true, handle: (*Engine).listTemplates},
-		mcp.MethodResourcesRead:       {modern: true, legacy: true, handle: (*Engine).readResource},
+		mcp.MethodResourcesRead:       {modern: true, legacy: true, asks: true, handle: (*Engine).readResource},
 		mcp.MethodPromptsList:         {modern: true, legacy: true, handle: (*Engine).listPrompts},
-		mcp.MethodPromptsGet:          {modern: true, legacy: true, handle: (*Engine).getPrompt},
+		mcp.MethodPromptsGet:          {modern: true, legacy: true, asks: true, handle: (*Engine).getPrompt},
 		mcp.MethodComplete:            {modern: true, legacy: true, handle: (*Engine).complete},
 		mcp.MethodSubscriptionsListen: {modern: true, handle: (*Engine).listen},
 		mcp.MethodSubscribe:           {legacy: true, session: true, handle: (*Engine).subscribe},
@@ -176,6 +179,11 @@ func New(reg *registry.Registry, m *metrics.Metrics, log *slog.Logger, middlewar
 	}
 	reg.OnSwap(func(old, next *registry.Snapshot) {
 		e.limits.configure(next.Config.Limits)
+		if c := next.Config.Sessions; c != nil {
+			e.sessions.Configure(int(c.Max), time.Duration(c.IdleSeconds)*time.Second)
+		} else {
+			e.sessions.Configure(0, 0)
+		}
 		e.forget(old, next)
 	})
 	return e
@@ -227,6 +235,11 @@ func (e *Engine) Handle(ctx context.Context, r *Request) Reply {
 	}
 	if reply, ok := e.admit(r); !ok {
 		return reply
+	}
+	if m.asks && r.Era == Modern {
+		if flaw := answersFlaw(r.Message.Params); flaw != nil {
+			return r.fail(OK, flaw)
+		}
 	}
 	if r.Calls == nil || r.Message.Method == mcp.MethodInitialize {
 		return m.handle(e, ctx, r)

@@ -53,10 +53,9 @@ func (e *Engine) TellSessions(ctx context.Context) {
 // event id last belongs to. It counts as an open stream, and does not outlive
 // the credential that opened it. The reply has a body when none was opened.
 func (e *Engine) Stand(ctx context.Context, s *session.Session, caller *principal.Principal, last string, open func() (Stream, error)) Reply {
-	done, ok := e.limits.stream()
-	if !ok {
-		e.metrics.Refused(string(call.StreamLimit))
-		return Reply{Status: TooManyRequests, Body: wire.AppendError(nil, nil, tooManyStreams())}
+	done, refusal := e.Reserve()
+	if done == nil {
+		return refusal
 	}
 	defer done()
 	if !caller.Expires.IsZero() {
@@ -69,6 +68,17 @@ func (e *Engine) Stand(ctx context.Context, s *session.Session, caller *principa
 		_ = s.Serve(ctx, stream, last) // However it ends, the client knows.
 	}
 	return Reply{Streamed: true}
+}
+
+// Reserve counts an open stream until done is called; done is nil when there
+// are too many.
+func (e *Engine) Reserve() (done func(), refusal Reply) {
+	done, ok := e.limits.stream()
+	if !ok {
+		e.metrics.Refused(string(call.StreamLimit))
+		return nil, Reply{Status: TooManyRequests, Body: wire.AppendError(nil, nil, tooManyStreams())}
+	}
+	return done, Reply{}
 }
 
 func tooManyStreams() *wire.Error {

@@ -56,7 +56,7 @@ func New(version string) *Metrics {
 	m.tokens = counter("token_requests_total", "Requests to token endpoints of connections, by grant and outcome (ok, or a reason).", "grant", "outcome")
 	m.reloads = counter("catalog_reloads_total", "Catalogs found on disk, by what became of them.", "state")
 	m.catalog = gauge("catalog_info", "1 for the digest of the catalog that is served.", "digest")
-	inFlight, streams := gauge("calls_in_flight", "Calls that run."), gauge("streams", "Open subscription streams.")
+	inFlight, streams := gauge("calls_in_flight", "Calls that run."), gauge("streams", "Open streams: of subscriptions, and of sessions.")
 	tools, notServed := gauge("tools", "Tools served."), gauge("entries_not_served", "Entries of the catalog that are not served.")
 	loaded := gauge("catalog_loaded_timestamp_seconds", "When the served catalog was loaded.")
 	changed := counter("list_changed_total", "Changes of lists that subscribers were told of.")
@@ -73,6 +73,13 @@ func New(version string) *Metrics {
 // Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Sessions has count tell how many sessions there are.
+func (m *Metrics) Sessions(count func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "sessions", Help: "Sessions of legacy clients that this replica has.",
+	}, func() float64 { return float64(count()) }))
 }
 
 // Register adds the metrics of a part of the server.

@@ -38,8 +38,8 @@ const (
 
 // Registry holds the sessions of one replica.
 type Registry struct {
-	prefix string
-	now    func() time.Time
+	owner string
+	now   func() time.Time
 
 	mu       sync.RWMutex
 	sessions map[string]*Session
@@ -50,9 +50,30 @@ type Registry struct {
 	roots    []func(*Session)
 }
 
-// NewRegistry gives an empty registry. prefix begins the ids that it makes.
-func NewRegistry(prefix string) *Registry {
-	return &Registry{prefix: prefix, now: time.Now, sessions: map[string]*Session{}, max: DefaultMax, idle: DefaultIdle}
+// NewRegistry gives an empty registry.
+func NewRegistry() *Registry {
+	return &Registry{now: time.Now, sessions: map[string]*Session{}, max: DefaultMax, idle: DefaultIdle}
+}
+
+// ownerEnd ends the owner in an id.
+const ownerEnd = "."
+
+// OwnedBy sets the name of this replica, which begins the ids that it makes.
+// It must be called before any session is opened.
+func (r *Registry) OwnedBy(name string) {
+	if name != "" {
+		r.owner = name + ownerEnd
+	}
+}
+
+// Owner gives the name of the replica that an id was made by; empty where it
+// says none.
+func Owner(id string) string {
+	name, _, ok := strings.Cut(id, ownerEnd)
+	if !ok {
+		return ""
+	}
+	return name
 }
 
 // Configure sets how many sessions there may be and how long one may be idle;
@@ -97,7 +118,7 @@ func (r *Registry) RootsChanged(s *Session) {
 // Open adds a session with an id that nobody can guess. When there are too
 // many, the one that was idle longest makes room, if it was so for a minute.
 func (r *Registry) Open(caller *principal.Principal, transport string) (*Session, error) {
-	s := newSession(r.prefix+rand.Text(), caller, transport, r.now)
+	s := newSession(r.owner+rand.Text(), caller, transport, r.now)
 	return s, r.Add(s)
 }
 

@@ -24,7 +24,8 @@ type clock struct{ now time.Time }
 
 func newTestRegistry() (*Registry, *clock) {
 	c := &clock{time.Unix(1_000_000, 0)}
-	r := NewRegistry("owner.")
+	r := NewRegistry()
+	r.OwnedBy("owner")
 	r.now = func() time.Time { return c.now }
 	return r, c
 }
@@ -64,6 +65,9 @@ func TestRegistry(t *testing.T) {
 	}
 	if r.Get(a.ID, named("a")) != a || r.Get(a.ID, named("b")) != nil || r.Get("owner.", named("a")) != nil {
 		t.Error("a session is found by others than its tenant, or not at all")
+	}
+	if Owner(a.ID) != "owner" || Owner("0f8fad5b-d9cb-469f") != "" {
+		t.Errorf("owner %q", Owner(a.ID))
 	}
 	t.Run("the last one of an id wins", func(t *testing.T) {
 		again := newSession(b.ID, named("b2"), "test", r.now)

@@ -82,6 +82,9 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 		writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
 		return
 	}
+	if request.Era == engine.Legacy && m.Method != mcp.MethodInitialize && t.elsewhere(w, r, b.in.Bytes()) {
+		return
+	}
 	x, status, err := bind(w, r, h, request)
 	if err != nil {
 		writeJSON(w, status, wire.AppendError(b.out, m.ID, err))
@@ -173,7 +176,7 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 		header.Set("Retry-After", "1")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // A client that is gone is no error of ours.
+	_, _ = w.Write(body) //nolint:gosec // JSON that says so; and a client that is gone is no error of ours
 }
 
 // batch answers the batches of revision 2025-03-26, one message after another.
@@ -185,6 +188,9 @@ func (t *Transport) batch(w http.ResponseWriter, r *http.Request, h transport.Ha
 	messages, invalid := wire.DecodeBatch(b.in.Bytes())
 	if invalid != nil {
 		refuse(w, http.StatusBadRequest, invalid)
+		return
+	}
+	if t.elsewhere(w, r, b.in.Bytes()) {
 		return
 	}
 	s, status, err := find(r, h, caller)

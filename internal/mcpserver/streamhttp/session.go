@@ -5,11 +5,13 @@ package streamhttp
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync/atomic"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
+	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
 	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
@@ -43,6 +45,27 @@ func find(r *http.Request, h transport.Handler, caller *principal.Principal) (*s
 		return nil, status, err
 	}
 	return s, 0, nil
+}
+
+// elsewhere passes a request on to the replica that has the session which it
+// names. False: this one has to answer it. body is what was read of it.
+func (t *Transport) elsewhere(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	owner := session.Owner(r.Header.Get(mcp.HeaderSessionID))
+	if !t.peers.Elsewhere(r.Context(), owner) {
+		return false
+	}
+	err := t.peers.Forward(w, r, owner, body)
+	switch {
+	case errors.Is(err, peers.ErrGone):
+		status, unknown := unknownSession()
+		refuse(w, status, unknown)
+	case errors.Is(err, peers.ErrUnknown):
+		refuse(w, http.StatusServiceUnavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "the other replicas cannot be looked up", Data: wire.Data("PeersUnknown")})
+	case err != nil && r.Context().Err() == nil:
+		t.log.WarnContext(r.Context(), "Replica broke off", "error", err.Error())
+		refuse(w, http.StatusBadGateway, &wire.Error{Code: mcp.CodeUnavailable, Message: "the replica that has the session broke off", Data: wire.Data("PeerBroken")})
+	}
+	return true
 }
 
 // bind gives a legacy request its session: the one that it names, or, for
@@ -114,13 +137,17 @@ func (x *exchange) handle(r *http.Request, h transport.Handler, request *engine.
 
 // get serves a stream of a session.
 func (t *Transport) get(w http.ResponseWriter, r *http.Request, h transport.Handler, caller *principal.Principal) {
+	if r.Header.Get(mcp.HeaderSessionID) == "" {
+		notAllowed(w)
+		return
+	}
+	if t.standsElsewhere(w, r, h) {
+		return
+	}
 	s, status, err := find(r, h, caller)
 	switch {
 	case err != nil:
 		refuse(w, status, err)
-		return
-	case s == nil:
-		notAllowed(w)
 		return
 	case !accepts(r.Header["Accept"], mediaStream):
 		refuse(w, http.StatusNotAcceptable, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "send Accept: text/event-stream"})
@@ -132,8 +159,26 @@ func (t *Transport) get(w http.ResponseWriter, r *http.Request, h transport.Hand
 	}
 }
 
+// standsElsewhere serves a stream of a session that another replica has. It
+// counts as open here as well.
+func (t *Transport) standsElsewhere(w http.ResponseWriter, r *http.Request, h transport.Handler) bool {
+	if !t.peers.Elsewhere(r.Context(), session.Owner(r.Header.Get(mcp.HeaderSessionID))) {
+		return false
+	}
+	done, refusal := h.Reserve()
+	if done == nil {
+		writeReply(w, refusal)
+		return true
+	}
+	defer done()
+	return t.elsewhere(w, r, nil)
+}
+
 // end ends a session at its client's wish.
 func (t *Transport) end(w http.ResponseWriter, r *http.Request, h transport.Handler, caller *principal.Principal) {
+	if t.elsewhere(w, r, nil) {
+		return
+	}
 	s, status, err := find(r, h, caller)
 	switch {
 	case err != nil:

@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/httpgate"
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
+	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -22,6 +23,7 @@ import (
 // Transport implements transport.HTTP.
 type Transport struct {
 	metrics *metrics.Metrics
+	peers   *peers.Peers
 	log     *slog.Logger
 	gate    *httpgate.Gate
 
@@ -33,9 +35,10 @@ type Transport struct {
 
 var _ transport.HTTP = (*Transport)(nil)
 
-// New gives a transport that is not started.
-func New(m *metrics.Metrics, log *slog.Logger) *Transport {
-	return &Transport{metrics: m, log: log, gate: httpgate.New(m)}
+// New gives a transport that is not started. Requests of sessions that other
+// replicas have go to them.
+func New(m *metrics.Metrics, p *peers.Peers, log *slog.Logger) *Transport {
+	return &Transport{metrics: m, peers: p, log: log, gate: httpgate.New(m)}
 }
 
 // Type implements transport.HTTP.

@@ -34,6 +34,9 @@ type Handler interface {
 	// ends. It counts against the limit of streams. The reply has a body when
 	// none was opened.
 	Stand(ctx context.Context, s *session.Session, caller *principal.Principal, last string, open func() (engine.Stream, error)) engine.Reply
+	// Reserve counts a stream that is open for another replica until done is
+	// called. With a nil done there are too many, and the reply says so.
+	Reserve() (done func(), refusal engine.Reply)
 }
 
 // Transport is one way in.

@@ -78,10 +78,7 @@ func (b *bridged) pass(ctx context.Context, x *exchange) ([]byte, error) {
 	if !speaks {
 		return x.send(ctx, b.session, client.Aside{Progress: c.Progress})
 	}
-	own := s.authorizer.Exchanges()
-	if own {
-		ctx = outbound.WithCaller(ctx, c.Caller)
-	}
+	ctx = s.actFor(ctx, c)
 	w := wishesOf(c, s.config.Stdio)
 	modern := mcp.IsModern(shared.Version())
 	if !modern && call.IsParked(c.State) {
@@ -92,9 +89,7 @@ func (b *bridged) pass(ctx context.Context, x *exchange) ([]byte, error) {
 		return s.passToChild(ctx, c, x, w, modern)
 	case modern:
 		return s.passModern(ctx, c, x, w, shared)
-	case own: // A session of the legacy era belongs to who opened it.
-		return s.passAlone(ctx, c, x, w)
-	case s.config.Stdio == nil && x.alone && (w.asked || w.level == levelDebug && shared.Abilities().Logging):
+	case s.needsOwn(x, w, shared):
 		return s.passAlone(ctx, c, x, w)
 	}
 	if w.level != "" && s.config.Stdio == nil && shared.Abilities().Logging {
@@ -106,6 +101,23 @@ func (b *bridged) pass(ctx context.Context, x *exchange) ([]byte, error) {
 		})
 	}
 	return x.send(ctx, shared, client.Aside{Progress: c.Progress, Notify: notifier(c, w)})
+}
+
+// actFor has requests of a call carry a token of its caller, where that is
+// wanted.
+func (s *source) actFor(ctx context.Context, c *call.Call) context.Context {
+	if !s.authorizer.Exchanges() {
+		return ctx
+	}
+	return outbound.WithCaller(ctx, c.Caller)
+}
+
+// needsOwn: a call of a legacy server needs a session of its own where the
+// server may ask its caller, or log much for them, and where it carries a token
+// of its caller: a session belongs to who opened it.
+func (s *source) needsOwn(x *exchange, w wishes, shared *client.Session) bool {
+	asks := x.alone && (w.asked || w.level == levelDebug && shared.Abilities().Logging)
+	return s.config.Stdio == nil && (asks || s.authorizer.Exchanges())
 }
 
 // notifier tells the caller what it wants to be told; nil when it wants nothing.

@@ -105,7 +105,12 @@ func (d *document) look(ctx context.Context) (news bool, err error) {
 }
 
 // take makes tools of a document.
-func (d *document) take(data []byte) error {
+func (d *document) take(data []byte) (err error) {
+	defer func() {
+		if r := recover(); r != nil { // One document must not end the others.
+			err = &client.Error{Reason: client.InvalidDocument, Cause: errors.New("the document cannot be read")}
+		}
+	}()
 	config := &d.source.config
 	parsed, err := openapi.Parse(data)
 	if err != nil {

@@ -32,6 +32,10 @@ func translated(c *call.Call, upstream string, err error) (*call.Result, *call.E
 		return nil, asItStands(rpc)
 	case rpc.Code == mcp.CodeMissingRequiredClientCapability:
 		return nil, call.Fail(call.CannotAsk, "the upstream %s has a question that this client cannot be asked", upstream)
+	case rpc.Code == mcp.CodeInvalidParams && modern && (c.Responses != nil || c.State != nil):
+		// What is refused are answers, or the state that came with them: the
+		// program's affair, and nothing that a model could mend.
+		return nil, asItStands(rpc)
 	case rpc.Code == mcp.CodeURLElicitationRequired && !modern:
 		return nil, asItStands(rpc)
 	case rpc.Code == mcp.CodeURLElicitationRequired:

@@ -1,0 +1,196 @@
+// Copyright 2026 The Espalier Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package peers finds the other replicas of this server and passes requests on
+// to them. A replica is named by a short hash of its address, which stands in
+// the ids that it gives out. An address never comes from an id: the hash is
+// compared with those of the addresses that the server's headless Service has.
+package peers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+var (
+	// ErrGone says that no replica has that hash (any more), or that it cannot
+	// be connected: it has not seen the request.
+	ErrGone = errors.New("the replica is gone")
+	// ErrUnknown says that the replicas could not be looked up.
+	ErrUnknown = errors.New("the replicas cannot be looked up")
+	// ErrBroken says that the connection to the replica broke before it
+	// answered.
+	ErrBroken = errors.New("the replica broke off")
+)
+
+const (
+	// fresh is how long a lookup holds, patience how long it is not repeated
+	// for a hash that it did not have.
+	fresh    = 5 * time.Second
+	patience = 100 * time.Millisecond
+	// lookupTime bounds a lookup, dialTime a connection.
+	lookupTime = 5 * time.Second
+	dialTime   = 2 * time.Second
+	// joinTime is how long a replica waits at most to find itself among its
+	// peers, and joinPause how long between two looks.
+	joinTime  = 10 * time.Second
+	joinPause = 250 * time.Millisecond
+	// idlePerPeer connections are kept to each replica.
+	idlePerPeer = 64
+)
+
+// Resolver gives the addresses of all replicas, HOST:PORT each, this one among
+// them. None and no error: there is no Service for them.
+type Resolver func(ctx context.Context) ([]string, error)
+
+// DNS resolves the name of a headless Service.
+func DNS(name, port string) Resolver {
+	return func(ctx context.Context) ([]string, error) {
+		hosts, err := net.DefaultResolver.LookupHost(ctx, name)
+		var failure *net.DNSError
+		if errors.As(err, &failure) && failure.IsNotFound {
+			return nil, nil
+		}
+		for i := range hosts {
+			hosts[i] = net.JoinHostPort(hosts[i], port)
+		}
+		return hosts, err
+	}
+}
+
+// Peers are the replicas of one server.
+type Peers struct {
+	log     *slog.Logger
+	resolve Resolver
+	hash    string // of the own address
+	client  *http.Transport
+	settled atomic.Bool
+
+	mu      sync.Mutex // one lookup at a time
+	at      time.Time
+	known   map[string]string // address by hash
+	unknown bool              // the last lookup failed
+}
+
+// New gives peers of a replica whose address is not known yet. A nil resolver
+// means that there are none.
+func New(resolve Resolver, log *slog.Logger) *Peers {
+	p := &Peers{log: log, resolve: resolve}
+	p.settled.Store(resolve == nil)
+	return p
+}
+
+// At says where this replica is: HOST:PORT of its internal port, as its peers
+// resolve it. It must be called before all else, or there are no peers.
+func (p *Peers) At(self string) {
+	if p.resolve == nil {
+		return
+	}
+	p.hash = Hash(self)
+	dialer := &net.Dialer{Timeout: dialTime}
+	p.client = &http.Transport{
+		// No proxy of the environment: this never leaves the cluster.
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			connection, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, errors.Join(ErrGone, err)
+			}
+			return connection, nil
+		},
+		MaxIdleConnsPerHost: idlePerPeer, IdleConnTimeout: time.Minute, DisableCompression: true,
+	}
+}
+
+// Hash of an address.
+func Hash(address string) string {
+	sum := sha256.Sum256([]byte("espalier replica " + address))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
+}
+
+// Self is this replica's own hash; empty when there are no peers.
+func (p *Peers) Self() string { return p.hash }
+
+// Find gives the address of the replica with a hash. The error is ErrGone or
+// ErrUnknown.
+func (p *Peers) Find(ctx context.Context, hash string) (string, error) {
+	if p.hash == "" || hash == "" {
+		return "", ErrGone
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	age := time.Since(p.at)
+	address, ok := p.known[hash]
+	if age > fresh || !ok && age > patience {
+		p.look(ctx)
+		address, ok = p.known[hash]
+	}
+	switch {
+	case ok:
+		return address, nil
+	case p.unknown:
+		return "", ErrUnknown
+	}
+	return "", ErrGone
+}
+
+// look looks the replicas up. What was known stays when that fails. The lock
+// is held.
+func (p *Peers) look(ctx context.Context) {
+	// Others wait for it as well: one caller who leaves must not spoil it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTime)
+	defer cancel()
+	addresses, err := p.resolve(ctx)
+	p.at, p.unknown = time.Now(), err != nil
+	if err != nil {
+		p.log.WarnContext(ctx, "Replicas cannot be looked up", "error", err.Error())
+		return
+	}
+	p.known = make(map[string]string, len(addresses))
+	for _, address := range addresses {
+		p.known[Hash(address)] = address
+	}
+}
+
+// Join waits until this replica finds itself among its peers, there is no
+// Service for them, or ten seconds have passed: what it gives out before that,
+// others may not find. It returns early when ctx ends.
+func (p *Peers) Join(ctx context.Context) {
+	deadline := time.Now().Add(joinTime)
+	for p.hash != "" && !p.settled.Load() {
+		p.mu.Lock()
+		p.look(ctx)
+		_, found := p.known[p.hash]
+		found = found || !p.unknown && len(p.known) == 0
+		p.mu.Unlock()
+		if found || time.Now().After(deadline) {
+			p.settled.Store(true)
+			return
+		}
+		timer := time.NewTimer(joinPause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// Settled reports whether Join is done.
+func (p *Peers) Settled() bool { return p.hash == "" || p.settled.Load() }
+
+// Close closes the connections that are idle.
+func (p *Peers) Close() {
+	if p.client != nil {
+		p.client.CloseIdleConnections()
+	}
+}
