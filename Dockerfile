@@ -15,9 +15,9 @@ COPY cmd cmd
 COPY internal internal
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false \
     -ldflags "-s -w -X github.com/espalier-dev/espalier/internal/version.Version=$VERSION" \
-    -o /out/program "./cmd/$PROGRAM"
+    -o /out/program "./cmd/$PROGRAM" && ln -s program "/out/$PROGRAM"
 
 FROM gcr.io/distroless/static:nonroot
-COPY --from=build /out/program /program
+COPY --from=build /out/ /
 USER 65532:65532
 ENTRYPOINT ["/program"]

@@ -210,6 +210,10 @@ const (
 	ReasonServerNotFronted = "ServerNotFronted"
 	// ReasonChildExited: the child process of a server of type Stdio does not run, or does not answer.
 	ReasonChildExited = "ChildExited"
+	// ReasonUpstreamNotFound: the server has no upstream of the name.
+	ReasonUpstreamNotFound = "UpstreamNotFound"
+	// ReasonInvalidUpstream: what spec.upstreams says of one is not sound.
+	ReasonInvalidUpstream = "InvalidUpstream"
 	// ReasonUpstreamsReady: all upstreams answer.
 	ReasonUpstreamsReady = "UpstreamsReady"
 	// ReasonUpstreamsUnavailable: upstreams do not answer; as a reason of Ready: with them all entries are gone.

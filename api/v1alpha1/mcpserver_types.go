@@ -77,6 +77,7 @@ type MCPServerList struct {
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.auth) || has(self.access) || has(self.accessDefault) || has(self.extensions))",message="auth, access, accessDefault and extensions need type Tools or Stdio: a Container or an External server decides by itself who may call it"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.sessions)",message="sessions needs type Tools or Stdio: a Container or an External server has its sessions to itself"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.transports)",message="transports is for types Tools and Stdio: a Container has container.path, an External server has external.url"
+// +kubebuilder:validation:XValidation:rule="!has(self.transports) || self.transports.all(a, self.transports.exists_one(b, (has(a.path) ? a.path : a.type == 'SSE' ? '/sse' : a.type == 'WebSocket' ? '/ws' : '/mcp') == (has(b.path) ? b.path : b.type == 'SSE' ? '/sse' : b.type == 'WebSocket' ? '/ws' : '/mcp')))",message="two transports cannot share a path (the defaults are /mcp, /sse and /ws)"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !(has(self.workload) || has(self.suspend) || has(self.startupTimeoutSeconds) || has(self.terminationGracePeriodSeconds))",message="workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !has(self.probe) || !(has(self.probe.gateReadiness) || has(self.probe.via))",message="probe.gateReadiness and probe.via need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.external.auth) || !has(self.external.headers) || self.external.headers.all(h, h.name.lowerAscii() != 'authorization')",message="external.auth sets the header Authorization: leave it out of external.headers"
@@ -108,8 +109,8 @@ type MCPServerSpec struct {
 	// +optional
 	ServerInfo *ServerInfo `json:"serverInfo,omitempty"`
 
-	// transports that clients may use. Naming one replaces the default, which
-	// is StreamableHTTP at /mcp.
+	// transports that clients may use, all on the Service's one port. Naming
+	// one replaces the default, which is StreamableHTTP at /mcp.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -300,19 +301,32 @@ type ServerInfo struct {
 
 // TransportType names a transport.
 //
-// +kubebuilder:validation:Enum=StreamableHTTP
+// +kubebuilder:validation:Enum=StreamableHTTP;SSE;WebSocket
 type TransportType string
 
-// TransportStreamableHTTP is streamable HTTP, both eras of the protocol on one URL.
-const TransportStreamableHTTP TransportType = "StreamableHTTP"
+// Transports.
+const (
+	// TransportStreamableHTTP is streamable HTTP, both eras of the protocol on one URL.
+	TransportStreamableHTTP TransportType = "StreamableHTTP"
+	// TransportSSE is HTTP with server-sent events, as revision 2024-11-05 has
+	// it. The protocol deprecates it.
+	TransportSSE TransportType = "SSE"
+	// TransportWebSocket is one message per text frame, both eras. No revision
+	// of the protocol defines it.
+	TransportWebSocket TransportType = "WebSocket"
+)
 
 // Transport is one way for clients to reach the server.
 type Transport struct {
-	// type of the transport.
+	// type of the transport. StreamableHTTP is what clients of today use. SSE
+	// is HTTP with server-sent events as revision 2024-11-05 of the protocol
+	// has it, for clients that know nothing newer. WebSocket carries one
+	// message per text frame, for clients that want one connection.
 	// +required
 	Type TransportType `json:"type,omitempty"`
 
-	// path on the Service's port. Defaults to /mcp.
+	// path on the Service's port, different for each transport. Defaults to
+	// /mcp for StreamableHTTP, /sse for SSE and /ws for WebSocket.
 	// +optional
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=256
@@ -407,6 +421,11 @@ type ToolsPolicy struct {
 	// upstreams.
 	// +optional
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
+
+	// retrieve adds the tool mcp_retrieve, by which clients that know only tools
+	// list and read the resources that they may see. Defaults to false.
+	// +optional
+	Retrieve *bool `json:"retrieve,omitempty"`
 }
 
 // Sessions bounds the sessions of clients.

@@ -47,7 +47,7 @@ type MCPToolList struct {
 // MCPToolSpec is what is wanted of a tool.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.serverRefs) != has(self.serverSelector)",message="set exactly one of serverRefs and serverSelector: it says which MCPServers of this namespace serve the tool"
-// +kubebuilder:validation:XValidation:rule="!(has(self.http) && has(self.expression))",message="set at most one of http and expression: a tool has one handler"
+// +kubebuilder:validation:XValidation:rule="[has(self.http), has(self.expression), has(self.upstream)].filter(h, h).size() <= 1",message="set at most one of http, expression and upstream: a tool has one handler"
 // +kubebuilder:validation:XValidation:rule="!has(self.expression) || has(self.expression.structured) || has(self.expression.text) || has(self.expression.content)",message="expression answers without a backend: set one of structured, text and content"
 type MCPToolSpec struct {
 	RegistrationSpec `json:",inline"`
@@ -120,6 +120,29 @@ type MCPToolSpec struct {
 	// expression answers a call by CEL over args and principal, with no backend.
 	// +optional
 	Expression *Result `json:"expression,omitempty"`
+
+	// upstream answers a call by a call of one tool of an upstream of the
+	// server, under this name and with this schema. The tool is listed under
+	// its own name as well, unless the upstream's exclude leaves it out.
+	// +optional
+	Upstream *UpstreamHandler `json:"upstream,omitempty"`
+}
+
+// UpstreamHandler answers a call by a tool of an upstream.
+type UpstreamHandler struct {
+	// name of the upstream, in spec.upstreams of each server that serves the
+	// tool.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+
+	// tool by the upstream's own name, without a prefix.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Tool string `json:"tool,omitempty"`
 }
 
 // ToolAnnotations are hints for clients, as MCP defines them.
@@ -242,7 +265,7 @@ type MCPToolStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	ToolName string `json:"toolName,omitempty"`
 
-	// handler that answers calls: http, expression or none.
+	// handler that answers calls: http, expression, upstream or none.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32

@@ -76,6 +76,15 @@ type Upstream struct {
 	// +optional
 	Protocol UpstreamProtocol `json:"protocol,omitempty"`
 
+	// when is CEL over principal (kind, subject, scopes, claims) that gives true
+	// for the callers whom this upstream serves; absent is everybody. Of several
+	// upstreams with an entry of one name that serve a caller,
+	// tools.conflictPolicy chooses. One that cannot be evaluated serves nobody.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	When string `json:"when,omitempty"`
+
 	// prefix goes before the name of each tool, prompt, resource and template.
 	// URIs stay as they are.
 	// +optional

@@ -14,7 +14,7 @@ func TestInstall(t *testing.T) {
 	folder := t.TempDir()
 	var out, problems bytes.Buffer
 	for range 2 { // A container that is started again finds its own copy.
-		if code := run([]string{"install", folder}, &out, &problems); code != 0 {
+		if code := run([]string{"install", folder}, nil, &out, &problems); code != 0 {
 			t.Fatalf("status %d: %s", code, problems.String())
 		}
 	}
@@ -35,11 +35,11 @@ func TestInstall(t *testing.T) {
 		t.Errorf("the copy is %v, %v", got, err)
 	}
 	for _, args := range [][]string{{"install"}, {"install", "a", "b"}} {
-		if code := run(args, &out, &problems); code != 2 {
+		if code := run(args, nil, &out, &problems); code != 2 {
 			t.Errorf("%v: status %d", args, code)
 		}
 	}
-	if code := run([]string{"install", filepath.Join(folder, "none")}, &out, &problems); code != 1 {
+	if code := run([]string{"install", filepath.Join(folder, "none")}, nil, &out, &problems); code != 1 {
 		t.Errorf("a folder that is not there: status %d", code)
 	}
 }

@@ -22,11 +22,11 @@ import (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // run is main with its surroundings given. It returns the exit status.
-func run(args []string, stdout, stderr io.Writer) int {
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "install" {
 		return install(args[1:], stderr)
 	}
@@ -45,6 +45,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var level slog.Level
 	flags.TextVar(&level, "log-level", slog.LevelInfo, "DEBUG, INFO, WARN or ERROR")
 	flags.BoolVar(&options.Reap, "reap", false, "take in the processes that children leave behind, as the first of a container must")
+	transports := flags.String("transport", transportHTTP, transportHTTP+": the transports that the catalog names, on ports; "+
+		transportStdio+": stdin and stdout alone, for a client that starts the server as its child")
 	showVersion := flags.Bool("version", false, "print the version and exit")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -57,6 +59,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintf(stderr, "unexpected argument %q\n", flags.Arg(0))
 		return 2
 	}
+	if err := choose(*transports, flags, &options, stdin, stdout); err != nil {
+		_, _ = fmt.Fprintln(stderr, err)
+		return 2
+	}
 	if _, port, err := net.SplitHostPort(options.InternalListen); err == nil && *service != "" {
 		options.Peers = peers.DNS(*service, port)
 	}
@@ -64,8 +70,42 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return serve(options)
 }
 
-// serve runs the server until SIGTERM or SIGINT; a second signal ends the
-// drain at once.
+// tokenVariable holds the credential of a client over stdio.
+const tokenVariable = "ESPALIER_TOKEN"
+
+// Values of --transport.
+const (
+	transportHTTP  = "http"
+	transportStdio = "stdio"
+)
+
+// choose turns --transport into options. With stdio no port is opened but
+// those that are asked for, and nobody has to hear of the end.
+func choose(transports string, flags *flag.FlagSet, options *mcpserver.Options, stdin io.Reader, stdout io.Writer) error {
+	switch transports {
+	case transportHTTP:
+		return nil
+	case transportStdio:
+	default:
+		return fmt.Errorf("--transport is %s or %s, not %q", transportHTTP, transportStdio, transports)
+	}
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if !given["listen"] {
+		options.Listen = ""
+	}
+	if !given["internal-listen"] {
+		options.InternalListen = ""
+	}
+	if !given["drain-delay"] {
+		options.DrainDelay = 0
+	}
+	options.Stdio = &mcpserver.Stdio{In: stdin, Out: stdout, Token: os.Getenv(tokenVariable)}
+	return nil
+}
+
+// serve runs the server until SIGTERM, SIGINT or the end of stdin where that
+// is a client; a second signal ends the drain at once.
 func serve(options mcpserver.Options) int {
 	stop := make(chan os.Signal, 2)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
@@ -75,10 +115,11 @@ func serve(options mcpserver.Options) int {
 		options.Log.Error("Server cannot start", "error", err.Error())
 		return 1
 	}
-	options.Log.Info("Server started", "version", options.Version, "listen", server.Addr().String(), "internalListen", server.InternalAddr().String())
+	options.Log.Info("Server started", "version", options.Version, "listen", text(server.Addr()), "internalListen", text(server.InternalAddr()))
 	code := 0
 	select {
 	case <-stop:
+	case <-server.Ended():
 	case err := <-server.Failed():
 		options.Log.Error("Port stopped serving", "error", err.Error())
 		code = 1
@@ -96,4 +137,12 @@ func serve(options mcpserver.Options) int {
 	// for has happened.
 	_ = server.Stop(ctx)
 	return code
+}
+
+// text of an address, empty for a port that is not opened.
+func text(a net.Addr) string {
+	if a == nil {
+		return ""
+	}
+	return a.String()
 }

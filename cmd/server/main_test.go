@@ -28,7 +28,7 @@ func TestFlags(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var stdout, stderr bytes.Buffer
-		if code := run(tt.args, &stdout, &stderr); code != tt.code || stdout.String() != tt.stdout || !strings.Contains(stderr.String(), tt.stderr) {
+		if code := run(tt.args, nil, &stdout, &stderr); code != tt.code || stdout.String() != tt.stdout || !strings.Contains(stderr.String(), tt.stderr) {
 			t.Errorf("%q: got %d, %q, %q", tt.args, code, stdout.String(), stderr.String())
 		}
 	}
@@ -39,7 +39,7 @@ func TestTermination(t *testing.T) {
 	defer logs.Close()
 	code := make(chan int, 1)
 	go func() {
-		code <- run([]string{"--catalog", t.TempDir(), "--credentials", t.TempDir(), "--listen", "127.0.0.1:0", "--internal-listen", "127.0.0.1:0", "--drain-delay", "0s"}, io.Discard, writer)
+		code <- run([]string{"--catalog", t.TempDir(), "--credentials", t.TempDir(), "--listen", "127.0.0.1:0", "--internal-listen", "127.0.0.1:0", "--drain-delay", "0s"}, nil, io.Discard, writer)
 		_ = writer.Close()
 	}()
 	buffer := make([]byte, 64<<10)

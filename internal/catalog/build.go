@@ -46,7 +46,7 @@ func Build(server *mcpv1.MCPServer, registrations []*Compiled, trust serverconfi
 		Config: &serverconfig.Config{
 			Version:        serverconfig.Version,
 			Server:         serverInfo(server),
-			Transports:     transports(server),
+			Transports:     Transports(server),
 			AllowedOrigins: allowedOrigins(server),
 			CacheSeconds:   defaultCacheSeconds,
 			Limits:         limits(server),
@@ -55,7 +55,14 @@ func Build(server *mcpv1.MCPServer, registrations []*Compiled, trust serverconfi
 		},
 	}
 	set(&c.Config.CacheSeconds, server.Spec.CacheSeconds)
+	if slices.ContainsFunc(c.Config.Transports, func(t serverconfig.Transport) bool { return t.Type != serverconfig.TransportStreamableHTTP }) {
+		c.Config.Requires = append(c.Config.Requires, serverconfig.FeatureTransports)
+	}
 	c.secure(server)
+	if p := server.Spec.Tools; p != nil && p.Retrieve != nil && *p.Retrieve {
+		c.Config.Retrieve = true
+		c.Config.Require(serverconfig.FeatureRetrieve)
+	}
 	candidates := c.admit(server, registrations)
 	c.resolveConflicts(server, candidates)
 	c.holdToContract(server)
@@ -78,6 +85,9 @@ func (c *Catalog) list(t *Compiled) {
 	switch t.List {
 	case Tools:
 		c.Config.Tools = append(c.Config.Tools, *t.Tool)
+		if t.Tool.Upstream != nil {
+			c.Config.Require(serverconfig.FeatureUpstreamHandler)
+		}
 	case Resources:
 		c.Config.Resources = append(c.Config.Resources, *t.Resource)
 	case Templates:

@@ -114,7 +114,7 @@ func CompileTool(tool *mcpv1.MCPTool) *Compiled {
 func acceptance(tool *mcpv1.MCPTool) Verdict {
 	switch {
 	case Handler(tool) == "none":
-		return accepted(mcpv1.ReasonNoExecutor, `The tool is listed; a call answers "no executor configured". Set http or expression.`)
+		return accepted(mcpv1.ReasonNoExecutor, `The tool is listed; a call answers "no executor configured". Set http, expression or upstream.`)
 	case len(ToolName(tool)) > maxClientName:
 		return accepted(mcpv1.ReasonAccepted, "The tool is sound. Its name has more than 64 characters, which some clients refuse.")
 	default:

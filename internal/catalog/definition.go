@@ -73,6 +73,8 @@ func Handler(tool *mcpv1.MCPTool) string {
 		return "http"
 	case tool.Spec.Expression != nil:
 		return "expression"
+	case tool.Spec.Upstream != nil:
+		return "upstream"
 	default:
 		return "none"
 	}

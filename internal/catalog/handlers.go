@@ -30,7 +30,15 @@ func entry(tool *mcpv1.MCPTool, raw json.RawMessage) *serverconfig.Tool {
 		Metadata:   tool.Spec.Metadata,
 		HTTP:       httpHandler(tool.Spec.HTTP),
 		Expression: result(tool.Spec.Expression),
+		Upstream:   upstreamHandler(tool.Spec.Upstream),
 	}
+}
+
+func upstreamHandler(h *mcpv1.UpstreamHandler) *serverconfig.UpstreamTool {
+	if h == nil {
+		return nil
+	}
+	return &serverconfig.UpstreamTool{Upstream: h.Name, Tool: h.Tool}
 }
 
 // Source of the tool that the MCPTool of this name declares.

@@ -4,6 +4,7 @@
 package catalog
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 
@@ -18,6 +19,8 @@ import (
 const (
 	defaultVersion         = "0.0.0"
 	defaultPath            = "/mcp"
+	defaultPathSSE         = "/sse"
+	defaultPathWebSocket   = "/ws"
 	defaultCacheSeconds    = 5
 	defaultConcurrency     = 64
 	defaultStreams         = 1024
@@ -38,25 +41,41 @@ func Selects(r mcpv1.Registration, server *mcpv1.MCPServer) bool {
 	return err == nil && !selector.Empty() && selector.Matches(labels.Set(server.Labels))
 }
 
-// Path of the server's MCP endpoint.
-func Path(server *mcpv1.MCPServer) string {
+// Endpoint is where and how a server's clients call it. Of several transports
+// it is the one that most clients know: StreamableHTTP, then SSE, then
+// WebSocket, whatever order they are named in.
+func Endpoint(server *mcpv1.MCPServer) (mcpv1.TransportType, string) {
 	if c := server.Spec.Container; c != nil {
 		if c.Path != "" {
-			return c.Path
+			return mcpv1.TransportStreamableHTTP, c.Path
 		}
-		return defaultPath
+		return mcpv1.TransportStreamableHTTP, defaultPath
 	}
-	return transports(server)[0].Path
+	first := Transports(server)[0]
+	return mcpv1.TransportType(first.Type), first.Path
 }
 
-func transports(server *mcpv1.MCPServer) []serverconfig.Transport {
+// known are the transports, the most common first.
+var known = []struct {
+	kind mcpv1.TransportType
+	path string
+}{
+	{mcpv1.TransportStreamableHTTP, defaultPath},
+	{mcpv1.TransportSSE, defaultPathSSE},
+	{mcpv1.TransportWebSocket, defaultPathWebSocket},
+}
+
+// Transports of a server that Espalier stands in front of, in the order of
+// Endpoint: the catalog does not change when the list is written in another.
+func Transports(server *mcpv1.MCPServer) []serverconfig.Transport {
 	var out []serverconfig.Transport
-	for _, t := range server.Spec.Transports {
-		p := t.Path
-		if p == "" {
-			p = defaultPath
+	for _, k := range known {
+		for _, t := range server.Spec.Transports {
+			if t.Type != k.kind {
+				continue
+			}
+			out = append(out, serverconfig.Transport{Type: serverconfig.TransportType(t.Type), Path: cmp.Or(t.Path, k.path)})
 		}
-		out = append(out, serverconfig.Transport{Type: serverconfig.TransportType(t.Type), Path: p})
 	}
 	if out == nil {
 		out = []serverconfig.Transport{{Type: serverconfig.TransportStreamableHTTP, Path: defaultPath}}

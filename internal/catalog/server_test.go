@@ -41,6 +41,20 @@ func TestServerPart(t *testing.T) {
 			`transports: [{type: StreamableHTTP, path: /tools}]`,
 			func(c *serverconfig.Config) { c.Transports[0].Path = "/tools" },
 		},
+		"all transports, in whatever order": {
+			`transports: [{type: WebSocket}, {type: SSE}, {type: StreamableHTTP}]`,
+			func(c *serverconfig.Config) {
+				c.Transports = []serverconfig.Transport{{Type: "StreamableHTTP", Path: "/mcp"}, {Type: "SSE", Path: "/sse"}, {Type: "WebSocket", Path: "/ws"}}
+				c.Requires = []string{"transports"}
+			},
+		},
+		"another transport in place of the default": {
+			`transports: [{type: WebSocket, path: /socket}]`,
+			func(c *serverconfig.Config) {
+				c.Transports = []serverconfig.Transport{{Type: "WebSocket", Path: "/socket"}}
+				c.Requires = []string{"transports"}
+			},
+		},
 		"origins": {
 			`{publicURL: "https://mcp.example.com:8443/agents", cors: {allowedOrigins: ["https://b", "https://a", "https://mcp.example.com:8443"]}}`,
 			func(c *serverconfig.Config) {
@@ -75,15 +89,19 @@ func TestServerPart(t *testing.T) {
 	}
 }
 
-func TestPath(t *testing.T) {
+func TestEndpoint(t *testing.T) {
 	for spec, want := range map[string]string{
-		`{}`: "/mcp",
-		`transports: [{type: StreamableHTTP, path: /x}]`:           "/x",
-		`{type: Container, container: {image: i}}`:                 "/mcp",
-		`{type: Container, container: {image: i, path: /v1/mcp/}}`: "/v1/mcp/",
+		`{}`: "StreamableHTTP /mcp",
+		`transports: [{type: StreamableHTTP, path: /x}]`:                    "StreamableHTTP /x",
+		`transports: [{type: WebSocket}, {type: SSE}]`:                      "SSE /sse",
+		`transports: [{type: WebSocket}]`:                                   "WebSocket /ws",
+		`transports: [{type: WebSocket}, {type: StreamableHTTP, path: /x}]`: "StreamableHTTP /x",
+		`{type: Container, container: {image: i}}`:                          "StreamableHTTP /mcp",
+		`{type: Container, container: {image: i, path: /v1/mcp/}}`:          "StreamableHTTP /v1/mcp/",
 	} {
-		if got := Path(server(t, spec)); got != want {
-			t.Errorf("path of %s is %s, want %s", spec, got, want)
+		transport, path := Endpoint(server(t, spec))
+		if got := string(transport) + " " + path; got != want {
+			t.Errorf("endpoint of %s is %s, want %s", spec, got, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/expression"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
@@ -120,7 +121,7 @@ func WantsCredential(server *mcpv1.MCPServer) bool {
 func upstreamConfig(u *mcpv1.Upstream, c *mcpv1.Connection) *serverconfig.Upstream {
 	out := &serverconfig.Upstream{
 		Name: u.Name, Connection: connection(c), Protocol: serverconfig.Protocol(u.Protocol),
-		Include: u.Include, Exclude: u.Exclude, Prefix: u.Prefix, Metadata: u.Metadata,
+		When: u.When, Include: u.Include, Exclude: u.Exclude, Prefix: u.Prefix, Metadata: u.Metadata,
 	}
 	if u.OpenAPI != nil {
 		out.OpenAPI = &serverconfig.OpenAPI{DocumentURL: u.OpenAPI.Document.URL}
@@ -140,9 +141,36 @@ func documentRefs(o *mcpv1.UpstreamOpenAPI) []Ref {
 	return []Ref{r}
 }
 
+// UpstreamOf says why the upstream that answers calls of a tool cannot be used;
+// accepted where it can, or where none does.
+func UpstreamOf(tool *Compiled, server string, upstreams []Upstream) Verdict {
+	if tool.Tool == nil || tool.Tool.Upstream == nil {
+		return Verdict{Accepted: true}
+	}
+	name := tool.Tool.Upstream.Upstream
+	for _, u := range upstreams {
+		if u.Name != name {
+			continue
+		}
+		if !u.Verdict.Accepted {
+			return refused(u.Verdict.Reason, "The upstream %s of MCPServer %s cannot be used: %s", name, server, u.Verdict.Message)
+		}
+		return Verdict{Accepted: true}
+	}
+	return refused(mcpv1.ReasonUpstreamNotFound, "MCPServer %s has no upstream %s. Name one of its spec.upstreams by spec.upstream.name.", server, name)
+}
+
 // AddUpstreams puts the upstreams that can be used into the catalog, with what
 // is to be done with their tools.
 func (c *Catalog) AddUpstreams(server *mcpv1.MCPServer, upstreams []Upstream) {
+	for i, u := range server.Spec.Upstreams {
+		if u.When == "" {
+			continue
+		}
+		if _, err := expression.Compile(expression.Caller, u.When, expression.Bool); err != nil {
+			c.object(mcpv1.ReasonInvalidUpstream, "spec.upstreams[%d].when: %v. The upstream serves nobody until it compiles.", i, err)
+		}
+	}
 	for _, u := range upstreams {
 		if u.Config != nil {
 			c.Config.Upstreams = append(c.Config.Upstreams, *u.Config)
@@ -154,6 +182,9 @@ func (c *Catalog) AddUpstreams(server *mcpv1.MCPServer, upstreams []Upstream) {
 	}
 	c.Refs = SortRefs(c.Refs)
 	c.Config.Require(serverconfig.FeatureUpstreams)
+	if slices.ContainsFunc(c.Config.Upstreams, func(u serverconfig.Upstream) bool { return u.When != "" }) {
+		c.Config.Require(serverconfig.FeatureUpstreamsWhen)
+	}
 	if server.Spec.Stdio != nil {
 		c.Config.Require(serverconfig.FeatureStdio)
 		if server.Spec.Stdio.Sharing == mcpv1.SharingPerClient {

@@ -151,6 +151,45 @@ func TestReservedAreTools(t *testing.T) {
 	}
 }
 
+// TestChoosyUpstreams: what chooses callers, a tool that an upstream answers and
+// the tool that reads resources are nothing that an older server may ignore.
+func TestChoosyUpstreams(t *testing.T) {
+	server := serverOf(t, "front", `{tools: {retrieve: true}, upstreams: [{name: u, url: "http://u.test", when: "principal.kind == 'JWT'"}]}`)
+	tool := Compile(registration(t, KindTool, "q", 0, `{upstream: {name: u, tool: raw}}`))
+	c := Build(server, []*Compiled{tool}, serverconfig.ProbeTrust{})
+	upstreams := ResolveUpstreams(server, nil, address)
+	c.AddUpstreams(server, upstreams)
+	want := []string{serverconfig.FeatureRetrieve, serverconfig.FeatureUpstreamHandler, serverconfig.FeatureUpstreams, serverconfig.FeatureUpstreamsWhen}
+	if !slices.Equal(c.Config.Requires, want) || !c.Server.Accepted {
+		t.Errorf("requires %q, %s", c.Config.Requires, c.Server.Message)
+	}
+	for _, feature := range want {
+		if !slices.Contains(serverconfig.Features, feature) {
+			t.Errorf("this server lacks %s", feature)
+		}
+	}
+	if u := c.Config.Upstreams[0]; u.When != "principal.kind == 'JWT'" || !c.Config.Retrieve {
+		t.Errorf("config %+v", c.Config)
+	}
+	if got := c.Config.Tools[0].Upstream; got == nil || *got != (serverconfig.UpstreamTool{Upstream: "u", Tool: "raw"}) {
+		t.Errorf("handler %+v", got)
+	}
+	if v := UpstreamOf(tool, "front", upstreams); !v.Accepted {
+		t.Error(v.Message)
+	}
+	if v := UpstreamOf(tool, "front", nil); v.Accepted || v.Reason != mcpv1.ReasonUpstreamNotFound {
+		t.Errorf("%+v", v)
+	}
+	for _, when := range []string{"principal.", "tool.name == 'x'", "1"} {
+		server.Spec.Upstreams[0].When = when
+		c := Build(server, nil, serverconfig.ProbeTrust{})
+		c.AddUpstreams(server, ResolveUpstreams(server, nil, address))
+		if c.Server.Accepted || c.Server.Reason != mcpv1.ReasonInvalidUpstream || !strings.Contains(c.Server.Message, "spec.upstreams[0].when") || len(c.Config.Upstreams) != 1 {
+			t.Errorf("%s: %+v", when, c.Server)
+		}
+	}
+}
+
 // TestOpenAPIInCatalog: the pods read the document, from a URL or a mounted key.
 func TestOpenAPIInCatalog(t *testing.T) {
 	server := serverOf(t, "front", `

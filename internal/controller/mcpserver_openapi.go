@@ -15,16 +15,28 @@ import (
 
 // documentHint says what to do about the first OpenAPI document that is in
 // trouble, by the reason that the pods give.
-func documentHint(observed []mcpv1.ObservedUpstream) string {
+func (s *serverScope) documentHint(observed []mcpv1.ObservedUpstream) string {
+	documents := map[string]bool{}
+	for _, u := range s.server.Spec.Upstreams {
+		documents[u.Name] = u.OpenAPI != nil
+	}
 	for _, u := range observed {
+		if !documents[u.Name] || u.State != string(podreport.UpstreamUnavailable) {
+			continue
+		}
+		stay := ""
+		if u.Tools != nil && *u.Tools > 0 {
+			stay = "; tools of the one before stay"
+		}
 		switch u.Reason {
 		case mcpv1.ReasonInvalidDocument:
-			return fmt.Sprintf(" The document of %s cannot be read as OpenAPI 3; tools of the one before stay. Mend it.", u.Name)
+			return fmt.Sprintf(" The document of %s cannot be read as OpenAPI 3%s. Mend it.", u.Name, stay)
 		case "NoServer":
 			return fmt.Sprintf(" The document of %s does not say where its API is. Set openAPI.url.", u.Name)
 		case "UntrustedServer":
 			return fmt.Sprintf(" The document of %s names a server of another origin, which gets no headers or certificates. Set openAPI.url.", u.Name)
 		}
+		return fmt.Sprintf(" The document of %s cannot be had%s.", u.Name, stay)
 	}
 	return ""
 }

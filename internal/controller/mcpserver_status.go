@@ -69,7 +69,10 @@ func setAddress(s *serverScope, status *mcpv1.MCPServerStatus) {
 	if !resources.HasPods(s.server) || s.children[childKey{"Service", resources.Name(s.server)}] != nil {
 		status.URL = resources.URL(s.server)
 	}
-	status.Transports = resources.Transports(s.server)
+	if resources.Fronted(s.server) {
+		// Those of others are what was found to work, see setObserved.
+		status.Transports = resources.Transports(s.server)
+	}
 	status.Selector = ""
 	if resources.HasPods(s.server) {
 		status.Selector = mcpv1.LabelServer + "=" + s.server.Name
@@ -103,12 +106,13 @@ func setReplicas(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 		}
 	}
 	status.Replicas, status.ReadyReplicas = ptr.To(replicas), ptr.To(ready)
+	proved := max(e.proved-childrenDown(s), 0)
 	// While a verdict on some replica is awaited the numbers are held, but
 	// they never exceed the replicas of which nothing else is known.
 	if e.pending && status.HealthyReplicas != nil {
-		status.HealthyReplicas = ptr.To(max(min(*status.HealthyReplicas, ready-e.refused), e.proved))
+		status.HealthyReplicas = ptr.To(max(min(*status.HealthyReplicas, ready-e.refused), proved))
 	} else {
-		status.HealthyReplicas = ptr.To(e.proved)
+		status.HealthyReplicas = ptr.To(proved)
 	}
 	switch {
 	case !resources.Fronted(s.server):
@@ -133,10 +137,17 @@ func setObserved(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 			Name: report.Server.Name, Version: report.Server.Version,
 			ProtocolVersion: report.ProtocolVersion, Capabilities: shownNames(report.Capabilities),
 		}
+		if !resources.Fronted(s.server) {
+			status.Transports = string(report.Transport)
+		}
 		status.ToolCount = count(report.Tools.Count())
 		status.ResourceCount = count(report.ResourceCount)
 		status.PromptCount = count(report.PromptCount)
 		status.Tools, status.ToolsOmitted = observedTools(s, report)
+		if childDown(s, e) && len(report.Tools.Tools) == 0 {
+			// What it would list is not known.
+			status.ToolCount, status.ResourceCount, status.PromptCount = nil, nil, nil
+		}
 	}
 	if report == nil && e.wantsAuth != nil && status.LastProbe == nil {
 		// It evidently speaks MCP: from here on it has started once.

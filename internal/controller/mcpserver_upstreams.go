@@ -189,6 +189,23 @@ func childDown(s *serverScope, e *evaluation) bool {
 	return s.server.Spec.Stdio != nil && len(e.upstreams) > 0 && e.upstreams[0].State == string(podreport.UpstreamUnavailable)
 }
 
+// childrenDown counts the replicas that take traffic and whose child does not
+// answer: they speak MCP, and are of no use.
+func childrenDown(s *serverScope) (n int32) {
+	if s.server.Spec.Stdio == nil {
+		return 0
+	}
+	for _, pod := range s.pods {
+		obs := s.observed(pod)
+		if takesTraffic(pod) && obs != nil && obs.Pod != nil && slices.ContainsFunc(obs.Pod.Upstreams, func(u podreport.Upstream) bool {
+			return u.Name == serverconfig.StdioUpstream && u.State == podreport.UpstreamUnavailable
+		}) {
+			n++
+		}
+	}
+	return n
+}
+
 // childMessage says how a child that does not answer ended; empty while it does.
 func (s *serverScope) childMessage() string {
 	if s.server.Spec.Stdio == nil {
@@ -223,6 +240,32 @@ func howChildEnded(u podreport.Upstream) string {
 	return fmt.Sprintf("runs and does not answer (%s)", u.Reason)
 }
 
+// restarted tells that a child runs which is not the first in its pod, and
+// what became of the one before.
+func (s *serverScope) restarted() string {
+	for _, pod := range s.pods {
+		obs := s.observed(pod)
+		if s.server.Spec.Stdio == nil || !takesTraffic(pod) || obs == nil || obs.Pod == nil {
+			continue
+		}
+		for _, u := range obs.Pod.Upstreams {
+			c := u.Child
+			if c == nil || c.Restarted == "" {
+				continue
+			}
+			how := fmt.Sprintf("did not answer (%s)", c.Restarted)
+			switch {
+			case c.Signal != "":
+				how = "was ended by signal " + c.Signal
+			case c.Restarted == mcpv1.ReasonChildExited:
+				how = fmt.Sprintf("ended with status %d", c.ExitCode)
+			}
+			return fmt.Sprintf(" The child of pod %s was started again after it %s.", pod.Name, how)
+		}
+	}
+	return ""
+}
+
 // maxNamed is how many entries a message names.
 const maxNamed = 8
 
@@ -242,7 +285,7 @@ func (s *serverScope) upstreamsMessage(bad []string, observed []mcpv1.ObservedUp
 			return message + fmt.Sprintf(" %s: %s", u.Name, u.Verdict.Message)
 		}
 	}
-	if hint := documentHint(observed); hint != "" {
+	if hint := s.documentHint(observed); hint != "" {
 		return message + hint + fmt.Sprintf(" Read: kubectl logs -l %s=%s -n %s.", mcpv1.LabelServer, s.server.Name, s.server.Namespace)
 	}
 	return message + fmt.Sprintf(" What they bring is withdrawn after a minute and comes back by itself. Read: kubectl logs -l %s=%s -n %s.", mcpv1.LabelServer, s.server.Name, s.server.Namespace)
@@ -255,6 +298,7 @@ func (s *serverScope) oddities() string {
 	if s.server.Spec.Stdio != nil && resources.Replicas(s.server) > 1 {
 		out.WriteString(" StateNotShared: each replica runs a child of its own, and what one remembers another does not know.")
 	}
+	out.WriteString(s.restarted())
 	report := s.anyReport()
 	if report == nil {
 		return out.String()
@@ -333,6 +377,9 @@ func upstreamsGone(s *serverScope, e *evaluation) bool {
 // when several upstreams may have brought it.
 func upstreamSource(s *serverScope, name string) string {
 	if policy := s.server.Spec.Tools; policy != nil {
+		if ptr.Deref(policy.Retrieve, false) && name == serverconfig.RetrieveTool {
+			return "server"
+		}
 		for _, o := range policy.Overrides {
 			if o.Rename == name {
 				name = o.Name

@@ -34,7 +34,7 @@ func TestSkippedOperations(t *testing.T) {
 func TestDocumentInTrouble(t *testing.T) {
 	for reason, want := range map[string]string{
 		"InvalidDocument": "False InvalidDocument: tools of the one before stay", "NoServer": "False UpstreamsUnavailable: Set openAPI.url",
-		"UntrustedServer": "False UpstreamsUnavailable: Set openAPI.url", "Timeout": "False UpstreamsUnavailable: withdrawn after a minute",
+		"UntrustedServer": "False UpstreamsUnavailable: Set openAPI.url", "Timeout": "False UpstreamsUnavailable: cannot be had; tools of the one before stay",
 	} {
 		w := newWorld(t, oneDocument)
 		w.fronting([]string{"b_x"}, []podreport.Upstream{{Name: "billing", State: podreport.UpstreamUnavailable, Reason: reason, Tools: 1}})

@@ -52,6 +52,9 @@ func (s *serverScope) registrationRefs(id catalog.ID) verdict {
 		}
 		return unknown(mcpv1.ReasonPending, "It was not accepted.")
 	}
+	if v := catalog.UpstreamOf(compiled, s.server.Name, s.upstreams); !v.Accepted {
+		return no(v.Reason, v.Message)
+	}
 	if len(compiled.Refs) == 0 {
 		return yes(mcpv1.ReasonResolvedRefs, "No Secret or ConfigMap is named.")
 	}

@@ -140,6 +140,10 @@ func (r *MCPServerReconciler) probe(s *serverScope) mcpprobe.Target {
 // probe is what all targets of the server have in common.
 func (s *serverScope) probe(endpoint string) mcpprobe.Target {
 	t := mcpprobe.Target{URL: endpoint, Headers: s.memory.dial.headers, OAuth: s.memory.dial.oauth, TLS: s.memory.dial.tls}
+	if resources.Fronted(s.server) {
+		transport, _ := catalog.Endpoint(s.server)
+		t.Transport = mcpprobe.Transport(transport)
+	}
 	if p := s.server.Spec.Probe; p != nil {
 		t.Host = p.Host
 	}

@@ -203,6 +203,14 @@ func child(reason string, c *podreport.Child) podreport.Upstream {
 	return podreport.Upstream{Name: serverconfig.StdioUpstream, State: podreport.UpstreamUnavailable, Reason: reason, Child: c}
 }
 
+// running is what a pod reports of a child that answers.
+func running(c podreport.Child) podreport.Upstream {
+	out := up(serverconfig.StdioUpstream, 1)
+	c.State = podreport.ChildRunning
+	out.Child = &c
+	return out
+}
+
 // TestChildStates: a server of type Stdio is what its child is, and says how
 // that ended.
 func TestChildStates(t *testing.T) {
@@ -211,11 +219,14 @@ func TestChildStates(t *testing.T) {
 		reported              podreport.Upstream
 		ready, upstreams, say string
 	}{
-		"answers": {up(serverconfig.StdioUpstream, 1), "True Proved", "True UpstreamsReady", "All upstreams answer."},
-		"exits":   {child("ChildExited", &podreport.Child{State: podreport.ChildExited, ExitCode: 1}), "False ChildExited", "False ChildExited", "npx ends with status 1 before it answers. Read: kubectl logs deploy/web-mcp -n ns."},
-		"killed":  {child("ChildExited", &podreport.Child{State: podreport.ChildExited, Signal: "KILL"}), "False ChildExited", "False ChildExited", "npx was ended by signal KILL."},
-		"hangs":   {child("Timeout", nil), "False ChildExited", "False ChildExited", "npx runs and does not answer (Timeout)."},
-		"missing": {child("StartFailed", nil), "False ChildExited", "False ChildExited", "npx cannot be started."},
+		"answers":             {up(serverconfig.StdioUpstream, 1), "True Proved", "True UpstreamsReady", "All upstreams answer."},
+		"exits":               {child("ChildExited", &podreport.Child{State: podreport.ChildExited, ExitCode: 1}), "False ChildExited", "False ChildExited", "npx ends with status 1 before it answers. Read: kubectl logs deploy/web-mcp -n ns."},
+		"killed":              {child("ChildExited", &podreport.Child{State: podreport.ChildExited, Signal: "KILL"}), "False ChildExited", "False ChildExited", "npx was ended by signal KILL."},
+		"hangs":               {child("Timeout", nil), "False ChildExited", "False ChildExited", "npx runs and does not answer (Timeout)."},
+		"missing":             {child("StartFailed", nil), "False ChildExited", "False ChildExited", "npx cannot be started."},
+		"runs again, killed":  {running(podreport.Child{Restarted: "ChildExited", Signal: "KILL"}), "True Proved", "True UpstreamsReady", "All upstreams answer. The child of pod web-1 was started again after it was ended by signal KILL."},
+		"runs again, ended":   {running(podreport.Child{Restarted: "ChildExited"}), "True Proved", "True UpstreamsReady", "All upstreams answer. The child of pod web-1 was started again after it ended with status 0."},
+		"runs again, was mum": {running(podreport.Child{Restarted: "Timeout"}), "True Proved", "True UpstreamsReady", "All upstreams answer. The child of pod web-1 was started again after it did not answer (Timeout)."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, spec)
@@ -229,6 +240,10 @@ func TestChildStates(t *testing.T) {
 			got := []string{condition(status.Conditions, mcpv1.ConditionReady), condition(status.Conditions, mcpv1.ConditionUpstreamsReady), condition(status.Conditions, mcpv1.ConditionSynced)}
 			if !slices.Equal(got, []string{test.ready, test.upstreams, "True Synced"}) || !strings.HasPrefix(v.message, test.say) {
 				t.Errorf("got %q, %s", got, v.message)
+			}
+			known := test.ready == "True Proved"
+			if healthy := *status.HealthyReplicas == 1; healthy != known || (status.ToolCount != nil) != known {
+				t.Errorf("%d healthy replicas, %v tools", *status.HealthyReplicas, status.ToolCount)
 			}
 			if status.ServerImage != "server:1" {
 				t.Errorf("serverImage %q", status.ServerImage)
@@ -283,5 +298,31 @@ func TestOtherKindsBesideUpstreams(t *testing.T) {
 	w.fronting(nil, []podreport.Upstream{down("orders"), down("vendor")})
 	if got := condition(w.pass().Conditions, mcpv1.ConditionReady); got != "True Proved" {
 		t.Errorf("with a resource left Ready is %s", got)
+	}
+}
+
+// TestUpstreamOfATool: a declared tool that an upstream answers says so when
+// the server has no such upstream, or none that can be used.
+func TestUpstreamOfATool(t *testing.T) {
+	w := newWorld(t, `{}`)
+	w.tool("alpha", `upstream: {name: orders, tool: query}`)
+	w.serving(1)
+	for spec, want := range map[string]string{
+		`{}`:         "False UpstreamNotFound",
+		twoUpstreams: "True ResolvedRefs",
+		`upstreams: [{name: orders, serverRef: {name: gone}}]`:                               "False ServerNotFound",
+		`upstreams: [{name: vendor, url: "http://v.test"}]`:                                  "False UpstreamNotFound",
+		`upstreams: [{name: orders, url: "http://o.test", when: "principal.kind == 'JWT'"}]`: "True ResolvedRefs",
+	} {
+		w.spec(spec)
+		if got := condition(w.toolPass("alpha"), "ResolvedRefs"); got != want {
+			t.Errorf("%s: alpha is %s, want %s", spec, got, want)
+		}
+		if got := condition(w.toolPass("alpha"), "Accepted"); got != "True Accepted" {
+			t.Errorf("%s: alpha is %s", spec, got)
+		}
+		if got := condition(w.toolPass("beta"), "ResolvedRefs"); got != "True ResolvedRefs" {
+			t.Errorf("%s: beta is %s", spec, got)
+		}
 	}
 }

@@ -32,6 +32,8 @@ const (
 	Filter
 	// Access sees principal and tool.
 	Access
+	// Caller sees principal.
+	Caller
 )
 
 // Variables of the scopes.
@@ -57,6 +59,7 @@ var scopeVariables = map[Scope][]string{
 	Response: {VarArgs, VarPrincipal, VarResponse},
 	Filter:   {VarTool},
 	Access:   {VarPrincipal, VarTool},
+	Caller:   {VarPrincipal},
 }
 
 // knownFields of variables whose fields are fixed. args is open.
@@ -74,7 +77,7 @@ func (s Scope) fields(variable string) []string {
 }
 
 func (s Scope) costLimit() uint64 {
-	if s == Filter || s == Access {
+	if s == Filter || s == Access || s == Caller {
 		return filterCostLimit
 	}
 	return callCostLimit
@@ -91,6 +94,7 @@ var environments = map[Scope]func() (*environment, error){
 	Response: sync.OnceValues(func() (*environment, error) { return newEnvironment(Response) }),
 	Filter:   sync.OnceValues(func() (*environment, error) { return newEnvironment(Filter) }),
 	Access:   sync.OnceValues(func() (*environment, error) { return newEnvironment(Access) }),
+	Caller:   sync.OnceValues(func() (*environment, error) { return newEnvironment(Caller) }),
 }
 
 func (s Scope) environment() (*environment, error) {

@@ -50,6 +50,9 @@ type answer struct {
 func (e *exchange) do(ctx context.Context, c *call) (answer, *failure) {
 	began := time.Now()
 	defer e.took(c.step, began)
+	if e.link != nil {
+		return e.link.do(ctx, c)
+	}
 	id := int64(0)
 	if !c.notify {
 		id = e.ids.Add(1)

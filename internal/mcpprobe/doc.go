@@ -18,5 +18,8 @@
 // spoken here); two initialize (likewise); one notifications/initialized;
 // MaxPages list requests over all lists; ten answers to requests of the
 // server; one DELETE of the session. Redirects to the same origin repeat a
-// request, three times at most. No GET and no HEAD is ever sent to the MCP URL.
+// request, three times at most. A GET is sent to the MCP URL where HTTP with
+// SSE or a WebSocket is spoken there, which both begin with one, or where
+// streamable HTTP was refused as servers do that know HTTP with SSE alone; a
+// HEAD never.
 package mcpprobe

@@ -41,6 +41,9 @@ type exchange struct {
 	life context.Context
 	stop context.CancelFunc
 
+	// link is set where one connection brings all that the server says.
+	link *link
+
 	mu       sync.Mutex
 	url      *url.URL // where the MCP URL leads, redirects followed
 	evident  bool     // some answer showed that it is MCP
@@ -53,7 +56,7 @@ type session struct{ id, version string }
 
 // newExchange checks t and prepares its exchange.
 func newExchange(ctx context.Context, c *Client, t Target) (*exchange, *failure) {
-	u, problem := checkURL(t.URL)
+	u, problem := checkURL(t.URL, t.Transport)
 	if problem == "" && t.DialAddress != "" {
 		if _, err := netip.ParseAddrPort(t.DialAddress); err != nil {
 			problem = "dial address"
@@ -81,9 +84,18 @@ func newExchange(ctx context.Context, c *Client, t Target) (*exchange, *failure)
 	return e, nil
 }
 
-// checkURL parses an endpoint's URL and names what is wrong with it.
-func checkURL(raw string) (*url.URL, string) {
+// checkURL parses an endpoint's URL and names what is wrong with it. ws and
+// wss stand for http and https where a WebSocket is spoken to.
+func checkURL(raw string, transport Transport) (*url.URL, string) {
 	u, err := url.Parse(raw)
+	if err == nil && transport == TransportWebSocket {
+		switch u.Scheme {
+		case "ws":
+			u.Scheme = "http"
+		case "wss":
+			u.Scheme = "https"
+		}
+	}
 	switch {
 	case err != nil:
 		return nil, "url"
@@ -295,6 +307,9 @@ func (e *exchange) close() {
 	e.total.release()
 	e.client.ending.Go(func() {
 		defer e.transport.close()
+		if e.link != nil {
+			e.link.close()
+		}
 		// An initialize that was under way is given EndTime to tell its session.
 		e.background.Wait()
 		e.total.release() // which it may have taken again

@@ -3,6 +3,8 @@
 
 package mcpprobe
 
+import "net/http"
+
 // failure is the end of an exchange that did not go well, in the words of
 // Report. It is no error: it carries nothing that may not be shown, but for
 // words and cause, which go to Diagnostics.
@@ -31,6 +33,13 @@ func (f *failure) final() bool {
 		return f.step == StepDial || f.step == StepTLS
 	}
 	return false
+}
+
+// older reports whether a server refuses like this that knows HTTP with SSE
+// alone; the statuses are those that the specification names.
+func (f *failure) older() bool {
+	return f.outcome == UnexpectedStatus &&
+		(f.status == http.StatusBadRequest || f.status == http.StatusNotFound || f.status == http.StatusMethodNotAllowed)
 }
 
 // modern reports whether only a server of the modern era fails like this.

@@ -74,14 +74,22 @@ type bench struct {
 	// bounds of the client; options of the target.
 	bounds mcpprobe.Bounds
 	target mcpprobe.Target
+	// get: the transport begins with a GET.
+	get bool
 }
 
 // newBench serves fake on loopback.
 func newBench(t *testing.T, fake *fakemcp.Server) *bench {
 	t.Helper()
+	return newBenchOf(t, fake, fake)
+}
+
+// newBenchOf serves handler, behind which fake stands.
+func newBenchOf(t *testing.T, fake *fakemcp.Server, handler http.Handler) *bench {
+	t.Helper()
 	b := &bench{t: t, fake: fake, bounds: mcpprobe.DefaultBounds()}
 	b.bounds.EndTime = 300 * time.Millisecond
-	b.http = httptest.NewUnstartedServer(fake)
+	b.http = httptest.NewUnstartedServer(handler)
 	b.http.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
@@ -97,7 +105,7 @@ func newBench(t *testing.T, fake *fakemcp.Server) *bench {
 		b.http.CloseClientConnections()
 		b.http.Close()
 	})
-	b.target = mcpprobe.Target{URL: b.http.URL + "/mcp", Timeout: ample}
+	b.target = mcpprobe.Target{URL: b.http.URL + "/mcp", Transport: mcpprobe.TransportStreamableHTTP, Timeout: ample}
 	return b
 }
 
@@ -116,7 +124,7 @@ func (b *bench) probeWith(ctx context.Context) mcpprobe.Report {
 	report := client.Probe(ctx, b.target)
 	client.Close()
 	for _, r := range b.fake.Requests() {
-		if r.HTTP == http.MethodGet || r.HTTP == http.MethodHead {
+		if r.HTTP == http.MethodGet && !b.get || r.HTTP == http.MethodHead {
 			b.t.Errorf("%s sent to the MCP path", r.HTTP)
 		}
 		if ids, ok := r.Header["Mcp-Session-Id"]; ok && ids[0] == "" {

@@ -63,10 +63,10 @@ func hint(r *Report, where Where) string {
 
 func statusHint(status int) string {
 	switch {
-	case status == http.StatusNotFound:
+	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
 		return "Check the path: the MCP endpoint is somewhere else."
-	case status == http.StatusMethodNotAllowed:
-		return "Check the path: the MCP endpoint is somewhere else, or it offers the deprecated HTTP+SSE transport alone, which is not probed."
+	case status == http.StatusUpgradeRequired:
+		return "A proxy in front of the server does not let WebSockets pass."
 	case status == http.StatusTooManyRequests:
 		return "The server limits requests; raise its limit or probe.intervalSeconds."
 	case status == http.StatusNotAcceptable, status == http.StatusUnsupportedMediaType:

@@ -14,10 +14,11 @@ import (
 
 // handshake is what discover or initialize agreed on.
 type handshake struct {
-	era     Era
-	version string
-	session string
-	server  ServerInfo
+	transport Transport
+	era       Era
+	version   string
+	session   string
+	server    ServerInfo
 	// capabilities is nil when the server declared none at all, not even an
 	// empty object; then lists are tried.
 	capabilities  []string
@@ -33,6 +34,64 @@ type attempt struct {
 	era       Era
 	handshake *handshake
 	failure   *failure
+}
+
+// connect shakes hands over the transport of the target.
+func (e *exchange) connect(ctx context.Context) (h *handshake, f *failure) {
+	transport := e.target.Transport
+	if transport == TransportAuto {
+		return e.connectAuto(ctx)
+	}
+	switch transport {
+	case TransportSSE:
+		return e.connectSSE(ctx)
+	case TransportWebSocket:
+		f = e.openWebSocket(ctx)
+	}
+	if f == nil {
+		h, f = e.negotiate(ctx)
+	}
+	if f != nil {
+		return nil, f
+	}
+	h.transport = transport
+	return h, nil
+}
+
+// connectAuto tries streamable HTTP, and HTTP with SSE where the server
+// refuses that as one does that does not know it.
+func (e *exchange) connectAuto(ctx context.Context) (*handshake, *failure) {
+	if e.target.TransportHint == TransportSSE {
+		if h, f := e.connectSSE(ctx); f == nil || ctx.Err() != nil || f.final() || e.link != nil {
+			return h, f
+		}
+	}
+	h, f := e.negotiate(ctx)
+	if f == nil {
+		h.transport = TransportStreamableHTTP
+		return h, nil
+	}
+	if f.step != StepInitialize || !f.older() || ctx.Err() != nil || e.target.TransportHint == TransportSSE {
+		return nil, f
+	}
+	older, g := e.connectSSE(ctx)
+	if e.link == nil {
+		return nil, f // The first refusal says more.
+	}
+	return older, g
+}
+
+// connectSSE shakes hands over HTTP with SSE, which only the legacy era has.
+func (e *exchange) connectSSE(ctx context.Context) (*handshake, *failure) {
+	if f := e.openSSE(ctx); f != nil {
+		return nil, f
+	}
+	h, f := e.initialize(ctx, &call{step: StepInitialize, method: mcp.MethodInitialize, version: mcp.LegacyVersions[0]})
+	if f != nil {
+		return nil, f
+	}
+	h.transport = TransportSSE
+	return h, nil
 }
 
 // negotiate finds out the era: a modern request first; when that is refused

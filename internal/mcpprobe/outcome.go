@@ -135,6 +135,8 @@ const (
 	StepToken       Step = "token"
 	StepDial        Step = "dial"
 	StepTLS         Step = "tls"
+	StepStream      Step = "the event stream"
+	StepUpgrade     Step = "the WebSocket upgrade"
 	StepDiscover    Step = "server/discover"
 	StepInitialize  Step = "initialize"
 	StepInitialized Step = "notifications/initialized"

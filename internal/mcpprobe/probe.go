@@ -73,10 +73,11 @@ func (c *Client) once(ctx context.Context, t Target, r *Report) (token string) {
 
 // run shakes hands and reads the lists.
 func (e *exchange) run(ctx context.Context, r *Report) *failure {
-	h, f := e.negotiate(ctx)
+	h, f := e.connect(ctx)
 	if f != nil {
 		return f
 	}
+	r.Transport = h.transport
 	r.Era, r.ProtocolVersion, r.Server = h.era, h.version, h.server
 	r.Capabilities, r.CatalogDigest = h.capabilities, h.catalogDigest
 	r.Instructions = h.instructions

@@ -37,6 +37,8 @@ type Report struct {
 
 	// Era to hint at next time; unknown until one handshake held.
 	Era Era
+	// Transport over which the handshake held; empty until one did.
+	Transport Transport
 	// ProtocolVersion in use, well formed.
 	ProtocolVersion string
 	// Offered are the versions that the peer named when none was agreed on;

@@ -31,7 +31,7 @@ func (c *Client) readReport(ctx context.Context, t Target, r *Report) {
 }
 
 func (c *Client) report(ctx context.Context, t Target) (*podreport.Report, int, *failure) {
-	u, problem := checkURL(t.ReportURL)
+	u, problem := checkURL(t.ReportURL, TransportStreamableHTTP)
 	if problem != "" {
 		return nil, 0, &failure{outcome: InvalidTarget}
 	}
@@ -139,6 +139,9 @@ func decodeReport(data []byte) (*podreport.Report, error) {
 			c.State, c.ExitCode = wordOr(c.State, "Unknown"), min(max(c.ExitCode, -1), 255)
 			if c.Signal != "" {
 				c.Signal = wordOr(c.Signal, "Unknown")
+			}
+			if c.Restarted != "" {
+				c.Restarted = wordOr(c.Restarted, "Unknown")
 			}
 		}
 		u.SkippedNames = u.SkippedNames[:min(len(u.SkippedNames), podreport.MaxSkippedNames)]

@@ -8,8 +8,11 @@ import "time"
 // Target is one endpoint and how it is reached. All header values, tokens and
 // keys in it are secret: they reach the wire and nothing else.
 type Target struct {
-	// URL of the MCP endpoint, http or https, without user information.
+	// URL of the MCP endpoint, http or https, without user information; ws and
+	// wss too with TransportWebSocket.
 	URL string
+	// Transport to speak there.
+	Transport Transport
 	// DialAddress is "ip:port" to dial instead of the URL's host; empty to
 	// resolve the host. The Host header and the TLS name stay the URL's.
 	DialAddress string
@@ -35,8 +38,10 @@ type Target struct {
 	// ReportOnly: read the report and leave the MCP URL alone.
 	ReportOnly bool
 
-	// EraHint is Report.Era of the last probe of this target that had one.
-	EraHint Era
+	// EraHint is Report.Era of the last probe of this target that had one, and
+	// TransportHint its Transport, for TransportAuto.
+	EraHint       Era
+	TransportHint Transport
 	// Timeout of the whole probe; DefaultTimeout when 0.
 	Timeout time.Duration
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver"
+	"github.com/espalier-dev/espalier/internal/mcpserver/memory"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
@@ -66,6 +67,13 @@ type fixture struct {
 	client  *http.Client
 	version atomic.Int64
 	log     *syncBuffer
+
+	// Of servers with all transports: memory, and the ends of the pipes that
+	// stand for a client over stdio.
+	memory    *memory.Transport
+	stdin     io.WriteCloser
+	stdout    io.Reader
+	stdoutEnd io.Closer
 }
 
 type syncBuffer struct {

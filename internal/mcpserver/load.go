@@ -93,6 +93,7 @@ func (s *Server) put(ctx context.Context, what string) {
 	}
 	next := registry.Build(config, s.loader.digest, factories, previous)
 	next.Access.OnFailure = s.engine.OnAccessFailure
+	next.OnWhenFailure = s.engine.OnWhenFailure
 	next.Auth = s.auth.Build(config)
 	s.noteHidden(next.Hidden)
 	next.NotServed = append(next.NotServed, composed.NotServed...)

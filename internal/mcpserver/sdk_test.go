@@ -5,6 +5,7 @@ package mcpserver_test
 
 import (
 	"context"
+	"io"
 	"testing"
 	"time"
 
@@ -15,9 +16,31 @@ import (
 
 // TestSDKClient lets an independent client speak to the server in either era.
 func TestSDKClient(t *testing.T) {
-	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"} {
-		t.Run(version, func(t *testing.T) {
-			f := start(t, config(
+	streamable := func(f *fixture) mcp.Transport {
+		return &mcp.StreamableClientTransport{Endpoint: f.url(), HTTPClient: f.client, MaxRetries: -1}
+	}
+	sse := func(f *fixture) mcp.Transport {
+		return &mcp.SSEClientTransport{Endpoint: "http://" + f.server.Addr().String() + "/sse", HTTPClient: f.client}
+	}
+	stdio := func(f *fixture) mcp.Transport {
+		return &mcp.IOTransport{Reader: io.NopCloser(f.stdout), Writer: f.stdin}
+	}
+	for _, tt := range []struct {
+		over, version string
+		transport     func(*fixture) mcp.Transport
+	}{
+		{"StreamableHTTP", "2026-07-28", streamable},
+		{"StreamableHTTP", "2025-11-25", streamable},
+		{"StreamableHTTP", "2025-06-18", streamable},
+		{"StreamableHTTP", "2025-03-26", streamable},
+		{"SSE", "2025-11-25", sse},
+		{"SSE", "2024-11-05", sse},
+		{"stdio", "2026-07-28", stdio},
+		{"stdio", "2025-11-25", stdio},
+	} {
+		version := tt.version
+		t.Run(tt.over+" "+version, func(t *testing.T) {
+			f := startAll(t, every(
 				tool("ping", nil),
 				tool("structured", func(t *serverconfig.Tool) { t.Expression = &serverconfig.Result{Structured: "{'a': args.x}"} }),
 				tool("none", func(t *serverconfig.Tool) { t.Expression = nil }),
@@ -28,7 +51,7 @@ func TestSDKClient(t *testing.T) {
 			client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 				ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} },
 			})
-			session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: f.url(), HTTPClient: f.client, MaxRetries: -1}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+			session, err := client.Connect(ctx, tt.transport(f), &mcp.ClientSessionOptions{ProtocolVersion: version})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +80,7 @@ func TestSDKClient(t *testing.T) {
 			if _, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "nope"}); err == nil {
 				t.Error("an unknown tool gave no error")
 			}
-			f.reload(config(tool("ping", nil)))
+			f.reload(every(tool("ping", nil)))
 			select {
 			case <-changed:
 			case <-ctx.Done():

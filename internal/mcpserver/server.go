@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -30,10 +31,13 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
+	"github.com/espalier-dev/espalier/internal/mcpserver/ssehttp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/stdio"
 	"github.com/espalier-dev/espalier/internal/mcpserver/streamhttp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/process"
+	"github.com/espalier-dev/espalier/internal/mcpserver/websocket"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -44,7 +48,8 @@ type Options struct {
 	CatalogDir, CredentialsDir string
 	// APIKeysDir holds a folder for each mounted Secret of API keys.
 	APIKeysDir string
-	// Listen and InternalListen are addresses of the two ports.
+	// Listen and InternalListen are addresses of the two ports. One that is
+	// empty is not opened.
 	Listen, InternalListen string
 	// DrainDelay is how long a stopping server still takes requests, until
 	// all that send them have heard of it.
@@ -54,8 +59,10 @@ type Options struct {
 	ShutdownTimeout time.Duration
 	Version         string
 	Log             *slog.Logger
-	// Transports beside streamable HTTP.
+	// Transports beside those of HTTP that the catalog names.
 	Transports []transport.Transport
+	// Stdio, if set, is a client that started the server as its child.
+	Stdio *Stdio
 	// Extensions that this program declares beside those of the catalog.
 	Extensions []serverconfig.Extension
 	// Middleware wraps calls, inside of the limits, the first outermost.
@@ -69,6 +76,14 @@ type Options struct {
 	Reap bool
 	// Upstreams is the timing of upstreams; the default when zero.
 	Upstreams upstream.Timing
+}
+
+// Stdio is the pair of streams to a client.
+type Stdio struct {
+	In  io.Reader
+	Out io.Writer
+	// Token is the client's credential, for servers that want one.
+	Token string
 }
 
 // Server is one server. It is started and stopped once.
@@ -88,6 +103,9 @@ type Server struct {
 	peers       *peers.Peers
 	loader      loader
 	transports  []transport.Transport
+	stdio       *stdio.Transport
+	// settled is closed when there is something to serve over stdio.
+	settled chan struct{}
 
 	main, internal           *http.Server
 	mainListen, adminListen  net.Listener
@@ -127,7 +145,12 @@ func New(options Options) *Server {
 	s.engine.Sessions().OnEnd(func(ended *session.Session) { s.upstreams.SessionEnded(ended.ID) })
 	s.engine.Sessions().OnRoots(func(told *session.Session) { s.upstreams.RootsChanged(told.ID) })
 	s.watcher = catalogfile.New(options.CatalogDir, s.log, s.load, func(state podreport.CatalogState) { s.metrics.Reload(string(state)) })
-	s.transports = append([]transport.Transport{streamhttp.New(s.metrics, s.peers, s.log)}, options.Transports...)
+	s.transports = append([]transport.Transport{streamhttp.New(s.metrics, s.peers, s.log), ssehttp.New(s.metrics, s.peers, s.log), websocket.New(s.metrics, s.log)}, options.Transports...)
+	if options.Stdio != nil {
+		s.settled = make(chan struct{})
+		s.stdio = stdio.New(options.Stdio.In, options.Stdio.Out, options.Stdio.Token, s.settled, s.metrics, s.log)
+		s.transports = append(s.transports, s.stdio)
+	}
 	return s
 }
 
@@ -169,25 +192,73 @@ func (s *Server) Start() error {
 	if s.options.Reap {
 		s.background.Go(func() { process.Reap(base) })
 	}
+	if s.stdio != nil {
+		s.background.Go(func() { s.settle(watch) })
+	}
 	s.serve(s.main, s.mainListen)
 	s.serve(s.internal, s.adminListen)
 	return nil
 }
 
+const (
+	// settleWithin is how long a client over stdio waits for a catalog and the
+	// first answers of its upstreams.
+	settleWithin = 10 * time.Second
+	settleLook   = 20 * time.Millisecond
+)
+
+// settle lets the client over stdio in once the server is ready, or late.
+func (s *Server) settle(ctx context.Context) {
+	defer close(s.settled)
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	ticker := time.NewTicker(settleLook)
+	defer ticker.Stop()
+	for {
+		if ready, _ := s.Ready(); ready {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			s.log.Warn("A client over stdio is let in although the server is not ready")
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Ended is closed when a client over stdio sends no more and all is answered;
+// nil without one.
+func (s *Server) Ended() <-chan struct{} {
+	if s.stdio == nil {
+		return nil
+	}
+	return s.stdio.Ended()
+}
+
 func (s *Server) listen(ctx context.Context) (err error) {
 	var config net.ListenConfig
-	if s.mainListen, err = config.Listen(ctx, "tcp", s.options.Listen); err != nil {
-		return fmt.Errorf("listen: %w", err)
+	if s.options.Listen != "" {
+		if s.mainListen, err = config.Listen(ctx, "tcp", s.options.Listen); err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
 	}
-	if s.adminListen, err = config.Listen(ctx, "tcp", s.options.InternalListen); err != nil {
-		_ = s.mainListen.Close()
-		return fmt.Errorf("listen on the internal port: %w", err)
+	if s.options.InternalListen != "" {
+		if s.adminListen, err = config.Listen(ctx, "tcp", s.options.InternalListen); err != nil {
+			if s.mainListen != nil {
+				_ = s.mainListen.Close()
+			}
+			return fmt.Errorf("listen on the internal port: %w", err)
+		}
 	}
 	return nil
 }
 
 // join says where this replica is. Ids of sessions tell whose they are.
 func (s *Server) join() {
+	if s.adminListen == nil {
+		return // The others could not reach it.
+	}
 	if _, port, err := net.SplitHostPort(s.InternalAddr().String()); err == nil && s.options.Address != "" {
 		s.peers.At(net.JoinHostPort(s.options.Address, port))
 	}
@@ -203,6 +274,9 @@ func (s *Server) newHTTP(base context.Context, h http.Handler) *http.Server {
 }
 
 func (s *Server) serve(server *http.Server, listener net.Listener) {
+	if listener == nil {
+		return
+	}
 	s.background.Go(func() {
 		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- err
@@ -210,11 +284,19 @@ func (s *Server) serve(server *http.Server, listener net.Listener) {
 	})
 }
 
-// Addr and InternalAddr are where a started server listens.
-func (s *Server) Addr() net.Addr { return s.mainListen.Addr() }
+// Addr and InternalAddr are where a started server listens; a port that is not
+// opened has none.
+func (s *Server) Addr() net.Addr { return address(s.mainListen) }
 
 // InternalAddr is the address of the internal port.
-func (s *Server) InternalAddr() net.Addr { return s.adminListen.Addr() }
+func (s *Server) InternalAddr() net.Addr { return address(s.adminListen) }
+
+func address(l net.Listener) net.Addr {
+	if l == nil {
+		return nil
+	}
+	return l.Addr()
+}
 
 // Failed gives an error if a port stops serving by itself.
 func (s *Server) Failed() <-chan error { return s.failed }
@@ -270,10 +352,7 @@ func (s *Server) drain(ctx context.Context) error {
 	s.cancelWatcher()
 	s.registry.Close()
 	s.engine.Sessions().Close()
-	err := s.main.Shutdown(ctx)
-	for _, t := range s.transports {
-		err = errors.Join(err, t.Stop(ctx))
-	}
+	err := s.stopTransports(ctx)
 	s.cancelAll()
 	if err != nil {
 		s.log.Warn("Calls were still running and are cancelled", "error", err.Error())
@@ -293,6 +372,20 @@ func (s *Server) drain(ctx context.Context) error {
 	s.auth.Close()
 	s.factory.Close()
 	s.log.Info("Stopped")
+	return err
+}
+
+// stopTransports stops all at once: the port waits for requests that end only
+// with their transport.
+func (s *Server) stopTransports(ctx context.Context) error {
+	ended := make(chan error, len(s.transports))
+	for _, t := range s.transports {
+		go func() { ended <- t.Stop(ctx) }()
+	}
+	err := s.main.Shutdown(ctx)
+	for range s.transports {
+		err = errors.Join(err, <-ended)
+	}
 	return err
 }
 

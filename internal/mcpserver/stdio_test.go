@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -26,7 +27,9 @@ while read -r line; do
   case "$line" in
     *'"server/discover"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"no\"}}" ;;
     *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}" ;;
-    *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"hi\",\"inputSchema\":{\"type\":\"object\"}}]}}" ;;
+    *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"hi\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"slow\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"stop\",\"inputSchema\":{\"type\":\"object\"}}]}}" ;;
+    *'"stop"'*) kill -STOP $$ ;;
+    *'"slow"'*) sleep 1.2; echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"at last\"}]}}" ;;
     *'"tools/call"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"hello\"}]}}" ;;
     *'"id"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{}}" ;;
   esac
@@ -57,12 +60,22 @@ func starts(t *testing.T, pidFile string) int {
 	return strings.Count(string(raw), "started")
 }
 
+// childOf is the number of the child that was started last.
+func childOf(t *testing.T, pidFile string) (pid int) {
+	t.Helper()
+	raw, err := os.ReadFile(pidFile)
+	must(t, err)
+	_, err = fmt.Sscan(string(raw), &pid)
+	must(t, err)
+	return pid
+}
+
 // TestWrappedChild serves, shares one child among all, and gets another one
 // when that is killed. Lists and probes start none.
 func TestWrappedChild(t *testing.T) {
 	c, pidFile := wrapping(t, "", 10)
 	f := start(t, c, hurried)
-	f.lists("hi")
+	f.lists("hi", "slow", "stop")
 	for range 5 {
 		if got := f.do(f.callModern("hi", `{}`)); got.text() != "hello" {
 			t.Fatalf("answers %s", got.body)
@@ -77,17 +90,15 @@ func TestWrappedChild(t *testing.T) {
 		t.Errorf("reports %+v", report)
 	}
 	for range 2 {
-		raw, err := os.ReadFile(pidFile)
-		must(t, err)
-		pid := 0
-		_, err = fmt.Sscan(string(raw), &pid)
-		must(t, err)
 		before := starts(t, pidFile)
-		must(t, syscall.Kill(pid, syscall.SIGKILL))
+		must(t, syscall.Kill(childOf(t, pidFile), syscall.SIGKILL))
 		f.until("another child", func() bool { return starts(t, pidFile) == before+1 })
 		f.until("its answer", func() bool { return f.do(f.callModern("hi", `{}`)).text() == "hello" })
+		if got := *f.server.Report().Upstreams[0].Child; got != (podreport.Child{State: podreport.ChildRunning, Restarted: "ChildExited", Signal: "KILL"}) {
+			t.Errorf("reports %+v", got)
+		}
 	}
-	f.lists("hi")
+	f.lists("hi", "slow", "stop")
 }
 
 // TestWrappedChildExits at once: the server stays, says how, and tries again.
@@ -103,7 +114,7 @@ func TestWrappedChildExits(t *testing.T) {
 		return u.Reason == "ChildExited" && u.Child != nil && u.Child.ExitCode == 3 && u.Child.State == podreport.ChildExited
 	})
 	must(t, os.WriteFile(pidFile+".ok", nil, 0o600))
-	f.lists("hi")
+	f.lists("hi", "slow", "stop")
 }
 
 // TestWrappedChildStartsSlowly: the pod is not ready before it answers.
@@ -114,7 +125,57 @@ func TestWrappedChildStartsSlowly(t *testing.T) {
 	if took := time.Since(began); took < 4*time.Second {
 		t.Errorf("ready after %s", took)
 	}
-	f.lists("hi")
+	f.lists("hi", "slow", "stop")
+	if n := starts(t, pidFile); n != 1 {
+		t.Errorf("%d children were started", n)
+	}
+}
+
+// quick is hurried, and takes a child that is silent for a moment for one that
+// hangs.
+func quick(o *mcpserver.Options) {
+	hurried(o)
+	o.Upstreams.Handshake = 200 * time.Millisecond
+}
+
+// TestWrappedChildHangs: it is found out by itself, or by a call that took too
+// long, and it is gone before another one is started.
+func TestWrappedChildHangs(t *testing.T) {
+	for name, atRest := range map[string]bool{"at rest": true, "in a call": false} {
+		t.Run(name, func(t *testing.T) {
+			c, pidFile := wrapping(t, `test ! -e "$PID_FILE.last" || ! kill -0 "$(cat "$PID_FILE.last")" || exit 9; cp "$PID_FILE" "$PID_FILE.last"`, 10)
+			c.Limits.CallTimeoutSeconds = 1
+			f := start(t, c, quick, func(o *mcpserver.Options) {
+				if !atRest {
+					o.Upstreams.Health, o.Upstreams.Refresh = time.Hour, time.Hour
+				}
+			})
+			f.lists("hi", "slow", "stop")
+			if atRest {
+				must(t, syscall.Kill(childOf(t, pidFile), syscall.SIGSTOP))
+			} else if got := f.do(f.callModern("stop", `{}`)); got.reason() != "CallTimeout" {
+				t.Errorf("answers %s", got.body)
+			}
+			f.until("another child", func() bool { return f.do(f.callModern("hi", `{}`)).text() == "hello" })
+			if n := starts(t, pidFile); n != 2 {
+				t.Errorf("%d children were started: one came while the first was still there", n)
+			}
+			if got := *f.server.Report().Upstreams[0].Child; got != (podreport.Child{State: podreport.ChildRunning, Restarted: "Timeout"}) {
+				t.Errorf("reports %+v", got)
+			}
+		})
+	}
+}
+
+// TestWrappedChildIsBusy: one that does one thing at a time is not taken for
+// dead while it does it.
+func TestWrappedChildIsBusy(t *testing.T) {
+	c, pidFile := wrapping(t, "", 10)
+	f := start(t, c, quick)
+	f.lists("hi", "slow", "stop")
+	if got := f.do(f.callModern("slow", `{}`)); got.text() != "at last" {
+		t.Errorf("answers %s", got.body)
+	}
 	if n := starts(t, pidFile); n != 1 {
 		t.Errorf("%d children were started", n)
 	}

@@ -165,6 +165,10 @@ type Child struct {
 	ExitCode int `json:"exitCode,omitempty"`
 	// Signal that ended it, without "SIG".
 	Signal string `json:"signal,omitempty"`
+	// Restarted, of one that runs, says why the one before it was given up:
+	// a reason in CamelCase. ExitCode and Signal are that one's. Empty for
+	// the first.
+	Restarted string `json:"restarted,omitempty"`
 	// StderrTruncated: it wrote more to stderr than was kept.
 	StderrTruncated bool `json:"stderrTruncated,omitempty"`
 }

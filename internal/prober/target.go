@@ -41,6 +41,7 @@ type target struct {
 	failures  int
 	connected bool
 	era       mcpprobe.Era
+	transport mcpprobe.Transport
 	facts     string
 }
 
@@ -88,7 +89,7 @@ func (t *target) probe(spec Spec, reportOnly bool) mcpprobe.Target {
 	probe := t.spec.Probe
 	probe.ReportOnly = reportOnly
 	probe.Timeout = spec.Timeout
-	probe.EraHint = t.era
+	probe.EraHint, probe.TransportHint = t.era, t.transport
 	return probe
 }
 
@@ -112,6 +113,9 @@ func (t *target) takeFull(spec Spec, report mcpprobe.Report, began, now time.Tim
 	t.connected = t.connected || report.Outcome.Connected(report.Step)
 	if report.Era != mcpprobe.EraUnknown {
 		t.era = report.Era
+	}
+	if report.Transport != "" {
+		t.transport = report.Transport
 	}
 	verdict := verdictOf(report.Outcome)
 	if verdict == Proved {

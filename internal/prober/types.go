@@ -54,8 +54,8 @@ type Target struct {
 	// is forgotten and a probe under way is cancelled. The wanted catalog is
 	// not part of it.
 	Identity string
-	// Probe says how to reach it. EraHint, Timeout and ReportOnly are set by
-	// the prober.
+	// Probe says how to reach it. EraHint, TransportHint, Timeout and
+	// ReportOnly are set by the prober.
 	Probe mcpprobe.Target
 	// WantCatalogDigest is the catalog that the pod's report should name;
 	// empty for targets that do not report.

@@ -9,12 +9,12 @@ package resources
 import (
 	"fmt"
 	"net/url"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
-	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
 // Ports of the pods and the Service.
@@ -70,7 +70,12 @@ func URL(server *mcpv1.MCPServer) string {
 		u.User, u.RawQuery, u.ForceQuery, u.Fragment = nil, "", false, ""
 		return u.String()
 	}
-	return fmt.Sprintf("http://%s:%d%s", Host(server), PortMCP, catalog.Path(server))
+	transport, path := catalog.Endpoint(server)
+	scheme := "http"
+	if transport == mcpv1.TransportWebSocket {
+		scheme = "ws"
+	}
+	return fmt.Sprintf("%s://%s:%d%s", scheme, Host(server), PortMCP, path)
 }
 
 // ContainerPort of the MCP endpoint in the pods.
@@ -81,9 +86,17 @@ func ContainerPort(server *mcpv1.MCPServer) int32 {
 	return PortMCP
 }
 
-// Transports that server offers, as its status shows them.
-func Transports(*mcpv1.MCPServer) string {
-	return string(serverconfig.TransportStreamableHTTP)
+// Transports that server offers, as its status shows them. That of a Container
+// or an External server is what was found to work, empty before.
+func Transports(server *mcpv1.MCPServer) string {
+	if !Fronted(server) {
+		return ""
+	}
+	var names []string
+	for _, t := range catalog.Transports(server) {
+		names = append(names, string(t.Type))
+	}
+	return strings.Join(names, ",")
 }
 
 // Selector labels of the pods. Users can set none of them.

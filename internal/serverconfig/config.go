@@ -23,13 +23,17 @@ const (
 	FeatureAccess = "access"
 	// FeatureLimitRules: Limits.Budget and Limits.Rules.
 	FeatureLimitRules = "limits.rules"
+	// FeatureTransports: transports beside streamable HTTP. A server that does
+	// not know them would not offer what status says.
+	FeatureTransports = "transports"
 	// FeatureContract: Config.Contract with Hide.
 	FeatureContract = "contract"
 )
 
 // Features are the values of Config.Requires that this build understands.
 var Features = []string{
-	FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureContract, FeatureConnectionAuth,
+	FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureContract,
+	FeatureUpstreamsWhen, FeatureUpstreamHandler, FeatureRetrieve, FeatureTransports, FeatureConnectionAuth,
 }
 
 // Config is all that one shared server serves. Its canonical JSON (Encode) is
@@ -70,6 +74,8 @@ type Config struct {
 	// them. Policy is set when there are upstreams.
 	Upstreams []Upstream   `json:"upstreams,omitempty"`
 	Policy    *ToolsPolicy `json:"policy,omitempty"`
+	// Retrieve: the server serves the tool RetrieveTool as well.
+	Retrieve bool `json:"retrieve,omitempty"`
 	// Contract that tools of upstreams are held to; nil is none. With Hide it
 	// requires FeatureContract. Declared tools were held to it before.
 	Contract *Contract `json:"contract,omitempty"`
@@ -91,8 +97,15 @@ type ServerInfo struct {
 // TransportType names a transport as the API does.
 type TransportType string
 
-// TransportStreamableHTTP is streamable HTTP, both eras on one URL.
-const TransportStreamableHTTP TransportType = "StreamableHTTP"
+// Transports. Any but streamable HTTP requires FeatureTransports.
+const (
+	// TransportStreamableHTTP is streamable HTTP, both eras on one URL.
+	TransportStreamableHTTP TransportType = "StreamableHTTP"
+	// TransportSSE is HTTP with server-sent events, of the legacy era alone.
+	TransportSSE TransportType = "SSE"
+	// TransportWebSocket is one message per text frame, both eras.
+	TransportWebSocket TransportType = "WebSocket"
+)
 
 // Transport is one way in.
 type Transport struct {
@@ -152,6 +165,8 @@ type Tool struct {
 	HTTP       *HTTP         `json:"http,omitempty"`
 	Expression *Result       `json:"expression,omitempty"`
 	Upstream   *UpstreamTool `json:"upstream,omitempty"`
+	// When is that of its upstream. The server sets it.
+	When string `json:"-"`
 }
 
 // HTTP calls an HTTP endpoint.

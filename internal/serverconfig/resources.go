@@ -33,6 +33,8 @@ type Resource struct {
 	Expression *ResourceContent `json:"expression,omitempty"`
 	// Upstream reads it; no catalog declares that.
 	Upstream *UpstreamResource `json:"-"`
+	// When is that of its upstream. The server sets it.
+	When string `json:"-"`
 }
 
 // ResourceContent makes content by CEL: of one of Text (a string) and Blob
@@ -64,6 +66,8 @@ type Prompt struct {
 	Messages  []Message  `json:"messages"`
 	// Upstream gives it; no catalog declares that.
 	Upstream *UpstreamPrompt `json:"-"`
+	// When is that of its upstream. The server sets it.
+	When string `json:"-"`
 }
 
 // Message is one message of a prompt.

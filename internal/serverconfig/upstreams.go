@@ -11,6 +11,20 @@ import (
 // FeatureUpstreams is required by a catalog that names upstreams.
 const FeatureUpstreams = "upstreams"
 
+// FeatureUpstreamsWhen is required by a catalog with an upstream that serves
+// some callers only.
+const FeatureUpstreamsWhen = "upstreams.when"
+
+// FeatureUpstreamHandler is required by a catalog with a declared tool that an
+// upstream answers.
+const FeatureUpstreamHandler = "upstreamHandler"
+
+// FeatureRetrieve is required by a catalog with the tool mcp_retrieve.
+const FeatureRetrieve = "retrieve"
+
+// RetrieveTool is the name of the tool that reads resources.
+const RetrieveTool = "mcp_retrieve"
+
 // FeatureStdio is required by a catalog with a child process.
 const FeatureStdio = "stdio"
 
@@ -54,6 +68,9 @@ type Upstream struct {
 	// resources, templates and prompts.
 	Include []string `json:"include,omitempty"`
 	Exclude []string `json:"exclude,omitempty"`
+	// When, if set, is CEL over principal that gives true for the callers that
+	// it serves.
+	When string `json:"when,omitempty"`
 	// Prefix goes before each name. URIs stay as they are.
 	Prefix string `json:"prefix,omitempty"`
 	// Metadata of each of its entries; it never reaches the wire.
@@ -143,6 +160,8 @@ type UpstreamTool struct {
 	Upstream string `json:"upstream"`
 	// Tool by the upstream's own name.
 	Tool string `json:"tool"`
+	// Listed: the entry is the upstream's own, adapted; no catalog says that.
+	Listed bool `json:"-"`
 }
 
 // UpstreamResource is the source of what an upstream reads.
@@ -152,6 +171,8 @@ type UpstreamResource struct {
 	// Hidden are URIs and URI templates that the upstream lists and that are
 	// not served: what they name is not read either.
 	Hidden []string
+	// When is that of the upstream, of Config.Readers.
+	When string
 }
 
 // UpstreamPrompt is the source of a prompt of an upstream.

@@ -191,6 +191,18 @@ var rules = map[string]examples{
 		bad: []string{`{type: Container, container: {image: a}, transports: [{type: StreamableHTTP}]}`,
 			`{type: External, external: {url: "http://a"}, transports: [{type: StreamableHTTP}]}`},
 	},
+	"two transports cannot share a path (the defaults are /mcp, /sse and /ws)": {
+		good: []string{
+			`{transports: [{type: StreamableHTTP}, {type: SSE}, {type: WebSocket}]}`,
+			`{transports: [{type: WebSocket, path: /mcp}, {type: SSE, path: /ws}]}`,
+		},
+		bad: []string{
+			`{transports: [{type: StreamableHTTP}, {type: SSE, path: /mcp}]}`,
+			`{transports: [{type: StreamableHTTP, path: /sse}, {type: SSE}]}`,
+			`{transports: [{type: StreamableHTTP}, {type: SSE, path: /a}, {type: WebSocket, path: /a}]}`,
+			`{transports: [{type: SSE, path: /ws}, {type: WebSocket}]}`,
+		},
+	},
 	"workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none": {
 		good: []string{`{type: Container, container: {image: a}, workload: {labels: {a: b}}, suspend: true, startupTimeoutSeconds: 1, terminationGracePeriodSeconds: 10}`},
 		bad: []string{
@@ -427,9 +439,12 @@ var rules = map[string]examples{
 		good: []string{`{serverRefs: [{name: a}]}`, `{serverSelector: {matchLabels: {a: b}}}`},
 		bad:  []string{`{}`, `{serverRefs: [{name: a}], serverSelector: {matchLabels: {a: b}}}`},
 	},
-	"set at most one of http and expression: a tool has one handler": {
-		good: []string{`{serverRefs: [{name: a}], http: {method: GET, url: "http://a"}}`, `{serverRefs: [{name: a}], expression: {text: "'a'"}}`, `{serverRefs: [{name: a}]}`},
-		bad:  []string{`{serverRefs: [{name: a}], http: {method: GET, url: "http://a"}, expression: {text: "'a'"}}`},
+	"set at most one of http, expression and upstream: a tool has one handler": {
+		good: []string{`{serverRefs: [{name: a}], http: {method: GET, url: "http://a"}}`, `{serverRefs: [{name: a}], expression: {text: "'a'"}}`, `{serverRefs: [{name: a}], upstream: {name: u, tool: t}}`, `{serverRefs: [{name: a}]}`},
+		bad: []string{
+			`{serverRefs: [{name: a}], http: {method: GET, url: "http://a"}, expression: {text: "'a'"}}`,
+			`{serverRefs: [{name: a}], upstream: {name: u, tool: t}, expression: {text: "'a'"}}`,
+		},
 	},
 	"expression answers without a backend: set one of structured, text and content": {
 		good: []string{`{serverRefs: [{name: a}], expression: {content: [{type: Text, expression: "'a'"}]}}`},

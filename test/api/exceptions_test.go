@@ -53,7 +53,7 @@ var unreachable = map[string]string{
 	"spec.cors.allowedOrigins[] minLength":           "the pattern needs more",
 	"spec.icons[].src minLength":                     "the pattern needs more",
 	"spec.auth.serviceAccounts.subjects[] minLength": "the pattern needs more",
-	"spec.transports maxItems":                       "one type of transport exists so far",
+	"spec.transports maxItems":                       "three types of transport exist",
 	"spec.http.body.mediaType minLength":             "the pattern needs more",
 }
 

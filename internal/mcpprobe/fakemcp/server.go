@@ -208,19 +208,26 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if json.Unmarshal(body, &m) == nil {
 		c.ID, c.Method, c.Params = m.ID, m.Method, m.Params
 	}
-	s.mu.Lock()
-	if len(s.requests) < maxRecorded {
-		s.requests = append(s.requests, Request{
-			Time: time.Now(), HTTP: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Host: r.Host,
-			Method: m.Method, Body: body,
-		})
-	}
-	s.mu.Unlock()
+	s.note(r, m.Method, body)
 	if h := s.handler(Any); h != nil {
 		h(c)
 		return
 	}
 	c.Default()
+}
+
+// record notes a request without a message.
+func (s *Server) record(r *http.Request) { s.note(r, "", nil) }
+
+func (s *Server) note(r *http.Request, method string, body []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.requests) < maxRecorded {
+		s.requests = append(s.requests, Request{
+			Time: time.Now(), HTTP: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Host: r.Host,
+			Method: method, Body: body,
+		})
+	}
 }
 
 // open makes a session and gives its id.
@@ -321,7 +328,7 @@ func (c *Call) Stream(pieces ...string) {
 
 // Send writes a piece of a body and flushes it.
 func (c *Call) Send(piece string) {
-	_, _ = io.WriteString(c.W, piece)
+	_, _ = io.WriteString(c.W, piece) //nolint:gosec // A fake for tests says what it is told.
 	_ = http.NewResponseController(c.W).Flush()
 }
 

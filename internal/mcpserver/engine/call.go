@@ -55,7 +55,11 @@ func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 }
 
 func (e *Engine) runTool(ctx context.Context, r *Request, tool *registry.Tool, c *call.Call) (*call.Result, *call.Error) {
-	return e.run(ctx, r, &tool.Entry, c, func(ctx context.Context, c *call.Call) (*call.Result, error) { return runValidated(ctx, tool, c) })
+	run := tool.Handler.Call
+	if tool.Retrieve {
+		run = r.retrieve
+	}
+	return e.run(ctx, r, &tool.Entry, c, func(ctx context.Context, c *call.Call) (*call.Result, error) { return runValidated(ctx, tool, c, run) })
 }
 
 // runEntry runs a call of an entry whose handler's answer stands as it is.
@@ -121,12 +125,12 @@ func (e *Engine) invoke(ctx context.Context, c *call.Call, inner call.Func) (res
 }
 
 // runValidated validates, calls the handler and checks what it gave.
-func runValidated(ctx context.Context, tool *registry.Tool, c *call.Call) (*call.Result, error) {
+func runValidated(ctx context.Context, tool *registry.Tool, c *call.Call, run call.Func) (*call.Result, error) {
 	if err := tool.Input.Validate(c.Args); err != nil {
 		return nil, call.Fail(call.InvalidArguments, "invalid arguments: %s", err.Error())
 	}
 	tool.Input.Coerce(c.Args)
-	result, err := tool.Handler.Call(ctx, c)
+	result, err := run(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -37,11 +37,31 @@ func (r *Request) Visible(ctx context.Context, e access.Entry) bool {
 }
 
 // choice gives the test of what the caller may see, nil for all.
-func choice[E any](ctx context.Context, r *Request, entryOf func(E) access.Entry) func(E) bool {
-	if r.Snapshot.Access.None() {
+func choice[E registry.Listed](ctx context.Context, r *Request, entryOf func(E) access.Entry) func(E) bool {
+	if r.Snapshot.Access.None() && !r.Snapshot.Chooses() {
 		return nil
 	}
-	return func(e E) bool { return r.Visible(ctx, entryOf(e)) }
+	return func(e E) bool { return r.served(ctx, registry.WhenOf(e)) && r.Visible(ctx, entryOf(e)) }
+}
+
+// served reports whether the upstream of an entry serves the caller. Each
+// expression is asked once for a request.
+func (r *Request) served(ctx context.Context, w *registry.When) bool {
+	if w == nil {
+		return true
+	}
+	if serves, known := r.chosen[w]; known {
+		return serves
+	}
+	serves, first, err := w.Serves(ctx, r.caller())
+	if err != nil && r.Snapshot.OnWhenFailure != nil {
+		r.Snapshot.OnWhenFailure(w, first, err)
+	}
+	if r.chosen == nil {
+		r.chosen = map[*registry.When]bool{}
+	}
+	r.chosen[w] = serves
+	return serves
 }
 
 // Tool gives a tool that the caller may see, nil when there is none of that
@@ -129,8 +149,20 @@ func (e *Engine) ruleFailed(f access.Failure) {
 		"rule", f.Rule, "kind", string(f.Entry.Kind), "entry", f.Entry.Name, "error", f.Err.Error())
 }
 
+// OnWhenFailure counts an upstream's choice of callers that could not be
+// evaluated, and logs the first time of each of a catalog.
+func (e *Engine) OnWhenFailure(w *registry.When, first bool, err error) {
+	e.metrics.RuleFailed(ruleUpstreams)
+	level := slog.LevelDebug
+	if first {
+		level = slog.LevelWarn
+	}
+	e.log.Log(context.Background(), level, "An upstream's when cannot be evaluated and serves nobody", "when", w.Text(), "error", err.Error())
+}
+
 // Sorts of rules, in metrics.
 const (
-	ruleAccess = "access"
-	ruleLimits = "limits"
+	ruleUpstreams = "upstreams"
+	ruleAccess    = "access"
+	ruleLimits    = "limits"
 )

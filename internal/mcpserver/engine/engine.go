@@ -85,6 +85,7 @@ type Request struct {
 	arguments map[string]any
 	decoded   bool
 	view      *access.View
+	chosen    map[*registry.When]bool
 	back      back
 }
 
@@ -153,6 +154,22 @@ type method struct {
 	// asks: a modern client may be asked for more, and answer with the next.
 	asks   bool
 	handle func(e *Engine, ctx context.Context, r *Request) Reply
+}
+
+// open reports whether a request may use the method.
+func (m method) open(r *Request) bool {
+	if r.Era == Modern {
+		return m.modern
+	}
+	return m.legacy && (!m.session || r.Session != nil)
+}
+
+// flaw says what is wrong with the form of a request; nil when nothing is.
+func (m method) flaw(r *Request) *wire.Error {
+	if !m.asks || r.Era != Modern {
+		return nil
+	}
+	return answersFlaw(r.Message.Params)
 }
 
 // New gives an engine over a registry. middleware wraps calls, inside of the
@@ -226,7 +243,7 @@ func (e *Engine) Handle(ctx context.Context, r *Request) Reply {
 		return e.notified(r)
 	}
 	m, known := e.methods[r.Message.Method]
-	if !known || r.Era == Modern && !m.modern || r.Era == Legacy && !m.legacy || m.session && r.Session == nil {
+	if !known || !m.open(r) {
 		status := OK
 		if r.Era == Modern {
 			status = NotFound
@@ -236,10 +253,8 @@ func (e *Engine) Handle(ctx context.Context, r *Request) Reply {
 	if reply, ok := e.admit(r); !ok {
 		return reply
 	}
-	if m.asks && r.Era == Modern {
-		if flaw := answersFlaw(r.Message.Params); flaw != nil {
-			return r.fail(OK, flaw)
-		}
+	if flaw := m.flaw(r); flaw != nil {
+		return r.fail(OK, flaw)
 	}
 	if r.Calls == nil || r.Message.Method == mcp.MethodInitialize {
 		return m.handle(e, ctx, r)

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/access"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
@@ -39,7 +40,7 @@ func entryOfResource(r *registry.Resource) *registry.Entry { return &r.Entry }
 
 // answerList answers the list method whose result has key, with what the
 // caller may see.
-func answerList[E any](
+func answerList[E registry.Listed](
 	ctx context.Context, r *Request, key string, page func(string, func(E) bool) ([]E, string, error), entryOf func(E) *registry.Entry,
 ) Reply {
 	cursor := ""
@@ -50,10 +51,7 @@ func answerList[E any](
 		}
 		cursor = text
 	}
-	var visible func(E) bool // Nil: all.
-	if !r.Snapshot.Access.None() {
-		visible = func(e E) bool { return r.Visible(ctx, entryOf(e).AccessEntry()) }
-	}
+	visible := choice(ctx, r, func(e E) access.Entry { return entryOf(e).AccessEntry() })
 	entries, next, err := page(cursor, visible)
 	if err != nil {
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: err.Error()})

@@ -60,8 +60,22 @@ func (g *Gate) Authenticate(w http.ResponseWriter, r *http.Request, snapshot *re
 	if refusal.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
 	}
-	Refuse(w, refusal.Status, &wire.Error{Code: codes[refusal.Status], Message: refusal.Message, Data: wire.Data(refusal.Reason)})
+	Refuse(w, refusal.Status, answer(refusal))
 	return nil
+}
+
+func answer(r *auth.Refusal) *wire.Error {
+	return &wire.Error{Code: codes[r.Status], Message: r.Message, Data: wire.Data(r.Reason)}
+}
+
+// Caller says whose credential a request bears, for transports whose
+// connections outlive the answer to it.
+func Caller(r *http.Request, snapshot *registry.Snapshot) (*principal.Principal, *wire.Error) {
+	caller, refusal := snapshot.Authenticate(r)
+	if refusal != nil {
+		return nil, answer(refusal)
+	}
+	return caller, nil
 }
 
 var codes = map[int]int{
@@ -109,5 +123,5 @@ func Refuse(w http.ResponseWriter, status int, err *wire.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(wire.AppendError(nil, nil, err)) // A client that is gone is no error of ours.
+	_, _ = w.Write(wire.AppendError(nil, nil, err)) //nolint:gosec // JSON that says so; and a client that is gone is no error of ours.
 }

@@ -33,6 +33,8 @@ type Entry struct {
 	Handler        call.Handler
 	Metadata       map[string]string
 
+	// when chooses the callers that the entry is for; nil is everybody.
+	when   *When
 	group  *group
 	kind   access.Kind
 	source string
@@ -187,8 +189,9 @@ func (l *list[E]) page(cursor string, budget int64, visible func(E) bool) (page 
 // declared is one entry of the catalog file on its way into a list.
 type declared[E Listed] struct {
 	name string
-	// variant, where others of the name serve other callers.
-	variant string
+	// when, where not all callers are served, and the upstream that serves
+	// these: another may serve others under the name.
+	when, source string
 	// same reports whether an entry was made from the same declaration.
 	same  func(E) bool
 	build func() (E, *buildError)
@@ -199,7 +202,10 @@ type declared[E Listed] struct {
 func build[E Listed](s *Snapshot, kind string, previous *list[E], entries []declared[E]) *list[E] {
 	l := &list[E]{kind: kind, byName: make(map[string][]E, len(entries)), known: make(map[identity]E, len(entries)), alone: s.alone()}
 	for _, d := range entries {
-		id := identity{d.name, d.variant}
+		id := identity{name: d.name}
+		if d.when != "" {
+			id.variant = d.source
+		}
 		if _, twice := l.known[id]; twice {
 			s.reject(kind, d.name, ReasonDuplicate, "the name is in the catalog twice, the first counts")
 			continue
@@ -216,6 +222,9 @@ func build[E Listed](s *Snapshot, kind string, previous *list[E], entries []decl
 				continue
 			}
 			entry = made
+			entry.base().when = s.when(d.when)
+		} else if w := entry.base().when; w != nil {
+			s.whens[w.text] = w
 		}
 		l.known[id] = entry
 		l.byName[d.name] = append(l.byName[d.name], entry)
@@ -228,6 +237,9 @@ func build[E Listed](s *Snapshot, kind string, previous *list[E], entries []decl
 	hash.Write(rules)
 	for _, e := range l.sorted {
 		hash.Write(e.base().Modern)
+		if w := e.base().when; w != nil {
+			hash.Write([]byte(w.text))
+		}
 		hash.Write([]byte{0})
 	}
 	l.hash = hex.EncodeToString(hash.Sum(nil))

@@ -41,7 +41,7 @@ func (p *Prompt) Takes(name string) bool {
 }
 
 func declarePrompt(config serverconfig.Prompt, factory PromptFactory) declared[*Prompt] {
-	d := declared[*Prompt]{name: config.Name, same: func(p *Prompt) bool { return reflect.DeepEqual(p.config, config) }}
+	d := declared[*Prompt]{name: config.Name, when: config.When, source: config.Source, same: func(p *Prompt) bool { return reflect.DeepEqual(p.config, config) }}
 	d.build = func() (*Prompt, *buildError) {
 		p := &Prompt{
 			Entry: Entry{Name: config.Name, Metadata: config.Metadata, kind: access.Prompt, source: config.Source}, config: config,

@@ -64,7 +64,7 @@ func (r *Resource) Version() string {
 
 func declareResource(config serverconfig.Resource, key string, factory ResourceFactory) declared[*Resource] {
 	return declared[*Resource]{
-		name:  config.URI,
+		name: config.URI, when: config.When, source: config.Source,
 		same:  func(r *Resource) bool { return reflect.DeepEqual(r.config, config) },
 		build: func() (*Resource, *buildError) { return buildResource(config, key, factory) },
 	}

@@ -52,6 +52,10 @@ type Snapshot struct {
 	resources *list[*Resource]
 	templates *list[*Resource]
 	prompts   *list[*Prompt]
+	// whens are the expressions that choose callers, compiled.
+	whens map[string]*When
+	// OnWhenFailure is told of each failure of one. Set it before use.
+	OnWhenFailure func(w *When, first bool, err error)
 	// readers are asked for resources that nothing else serves.
 	readers []*Resource
 	// origins that may pass, exactly.
@@ -82,13 +86,13 @@ func Build(config *serverconfig.Config, digest string, factories Factories, prev
 	config = withDefaults(config)
 	s := &Snapshot{
 		Digest: digest, Config: config, Rejected: map[string]string{},
-		origins: map[string]struct{}{}, paths: map[serverconfig.TransportType]string{}, Sources: map[string]Counts{},
+		origins: map[string]struct{}{}, paths: map[serverconfig.TransportType]string{}, Sources: map[string]Counts{}, whens: map[string]*When{},
 		Access: access.Compile(config.Access),
 	}
 	if previous == nil {
 		previous = &Snapshot{}
 	}
-	s.tools = build(s, kindTool, previous.tools, each(config.Tools, func(c serverconfig.Tool) declared[*Tool] { return declareTool(c, factories.Tool) }))
+	s.tools = build(s, kindTool, previous.tools, s.addRetrieve(each(config.Tools, func(c serverconfig.Tool) declared[*Tool] { return declareTool(c, factories.Tool) })))
 	s.resources = build(s, "resource", previous.resources, each(config.Resources, func(c serverconfig.Resource) declared[*Resource] {
 		return declareResource(c, keyURI, factories.Resource)
 	}))
@@ -100,6 +104,7 @@ func Build(config *serverconfig.Config, digest string, factories Factories, prev
 	}))
 	for _, config := range config.Readers {
 		if r, err := reader(config, factories.Resource); err == nil {
+			r.Entry.when = s.when(config.When)
 			s.readers = append(s.readers, r)
 		}
 	}
@@ -282,7 +287,7 @@ func (s *Snapshot) meta() []byte {
 func (s *Snapshot) AppendCaching(dst []byte) []byte {
 	dst = append(dst, `,"ttlMs":`...)
 	dst = strconv.AppendInt(dst, s.TTL(), 10)
-	if s.Config.Auth != nil || s.Access.Private() || s.Config.CacheScope == serverconfig.CachePrivate {
+	if s.Config.Auth != nil || s.Access.Private() || s.Chooses() || s.Config.CacheScope == serverconfig.CachePrivate {
 		return append(dst, `,"cacheScope":"private"`...)
 	}
 	return append(dst, `,"cacheScope":"public"`...)

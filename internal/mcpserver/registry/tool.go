@@ -22,6 +22,8 @@ type Tool struct {
 	Output *schema.Schema
 	// Unchecked: the schemas are the upstream's own business.
 	Unchecked bool
+	// Retrieve: it reads resources for its caller.
+	Retrieve bool
 
 	config serverconfig.Tool
 }
@@ -57,7 +59,7 @@ func (e *buildError) Unwrap() error { return e.err }
 
 func declareTool(config serverconfig.Tool, factory HandlerFactory) declared[*Tool] {
 	return declared[*Tool]{
-		name:  config.Name,
+		name: config.Name, when: config.When, source: config.Source,
 		same:  func(t *Tool) bool { return reflect.DeepEqual(t.config, config) },
 		build: func() (*Tool, *buildError) { return buildTool(config, factory) },
 	}

@@ -4,7 +4,6 @@
 package streamhttp
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
@@ -25,7 +24,7 @@ func prepare(r *http.Request, request *engine.Request) (int, *wire.Error) {
 		return http.StatusBadRequest, &wire.Error{Code: mcp.CodeInvalidParams, Message: "_meta: " + mcp.MetaProtocolVersion + " must be a string"}
 	}
 	switch {
-	case header == "" && rawMeta == nil && !modernOnly(m.Method), mcp.IsLegacy(header) && rawMeta == nil:
+	case header == "" && rawMeta == nil && !engine.ModernOnly(m.Method), mcp.IsLegacy(header) && rawMeta == nil:
 		request.Era = engine.Legacy
 		return 0, nil
 	case m.IsResponse:
@@ -35,7 +34,7 @@ func prepare(r *http.Request, request *engine.Request) (int, *wire.Error) {
 	case rawMeta != nil && header != meta:
 		return mismatch("the header MCP-Protocol-Version does not match _meta")
 	case !mcp.IsModern(header):
-		return http.StatusBadRequest, unsupported(header)
+		return http.StatusBadRequest, engine.Unsupported(header)
 	}
 	request.Era = engine.Modern
 	if m.ID == nil {
@@ -50,19 +49,6 @@ func prepare(r *http.Request, request *engine.Request) (int, *wire.Error) {
 	return checkHeaders(r.Context(), r.Header, request)
 }
 
-func modernOnly(method string) bool {
-	return method == mcp.MethodDiscover || method == mcp.MethodSubscriptionsListen
-}
-
 func mismatch(text string) (int, *wire.Error) {
 	return http.StatusBadRequest, &wire.Error{Code: mcp.CodeHeaderMismatch, Message: "Header mismatch: " + text}
-}
-
-// maxRequested is how much of a version that was asked for is echoed, in bytes.
-const maxRequested = 64
-
-// unsupported names the versions spoken here beside the one asked for.
-func unsupported(asked string) *wire.Error {
-	raw, _ := json.Marshal(map[string]any{"supported": mcp.AllVersions(), "requested": asked[:min(len(asked), maxRequested)]})
-	return &wire.Error{Code: mcp.CodeUnsupportedProtocolVersion, Message: "Unsupported protocol version", Data: raw}
 }

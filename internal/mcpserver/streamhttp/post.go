@@ -6,8 +6,6 @@ package streamhttp
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"sync"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
+	"github.com/espalier-dev/espalier/internal/mcpserver/httpgate"
 	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
@@ -25,9 +24,8 @@ import (
 const (
 	mediaJSON   = "application/json"
 	mediaStream = "text/event-stream"
-	// readLimit is how long a body may take, writeLimit an answer or one
-	// event: a slow peer must not hold what others need.
-	readLimit  = 60 * time.Second
+	// writeLimit is how long an answer or one event may take: a slow peer must
+	// not hold what others need.
 	writeLimit = 60 * time.Second
 	// keptBuffer is the largest buffer that is kept for the next request.
 	keptBuffer = 256 << 10
@@ -60,7 +58,7 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 	}
 	b := pool.Get().(*buffers)
 	defer b.release()
-	if status, err := readBody(w, r, &b.in, snapshot.Config.Limits.MaxMessageBytes); err != nil {
+	if status, err := httpgate.Body(w, r, &b.in, snapshot.Config.Limits.MaxMessageBytes); err != nil {
 		t.metrics.Refused("Body")
 		refuse(w, status, err)
 		return
@@ -119,33 +117,6 @@ func checkMedia(r *http.Request) (int, *wire.Error) {
 	}
 	if !accepts(r.Header["Accept"], mediaJSON) {
 		return http.StatusNotAcceptable, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "send Accept: application/json, text/event-stream"}
-	}
-	return 0, nil
-}
-
-func readBody(w http.ResponseWriter, r *http.Request, into *bytes.Buffer, limit int64) (int, *wire.Error) {
-	tooLarge := func() (int, *wire.Error) {
-		return http.StatusRequestEntityTooLarge, &wire.Error{
-			Code: mcp.CodeTooLarge, Message: "the message is larger than " + strconv.FormatInt(limit, 10) + " bytes", Data: wire.Data("MessageTooLarge"),
-		}
-	}
-	if r.ContentLength > limit {
-		w.Header().Set("Connection", "close")
-		return tooLarge()
-	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(readLimit)) // Not every writer has deadlines.
-	if n := r.ContentLength; n > 0 {
-		into.Grow(int(min(n, keptBuffer)) + bytes.MinRead)
-	}
-	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
-	_ = control.SetReadDeadline(time.Time{})
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return tooLarge()
-	case err != nil && !errors.Is(err, io.EOF):
-		return http.StatusBadRequest, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "the message was not received whole"}
 	}
 	return 0, nil
 }

@@ -5,13 +5,12 @@ package streamhttp
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync/atomic"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
-	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
+	"github.com/espalier-dev/espalier/internal/mcpserver/httpgate"
 	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/transport"
@@ -54,17 +53,8 @@ func (t *Transport) elsewhere(w http.ResponseWriter, r *http.Request, body []byt
 	if !t.peers.Elsewhere(r.Context(), owner) {
 		return false
 	}
-	err := t.peers.Forward(w, r, owner, body)
-	switch {
-	case errors.Is(err, peers.ErrGone):
-		status, unknown := unknownSession()
-		refuse(w, status, unknown)
-	case errors.Is(err, peers.ErrUnknown):
-		refuse(w, http.StatusServiceUnavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "the other replicas cannot be looked up", Data: wire.Data("PeersUnknown")})
-	case err != nil && r.Context().Err() == nil:
-		t.log.WarnContext(r.Context(), "Replica broke off", "error", err.Error())
-		refuse(w, http.StatusBadGateway, &wire.Error{Code: mcp.CodeUnavailable, Message: "the replica that has the session broke off", Data: wire.Data("PeerBroken")})
-	}
+	_, unknown := unknownSession()
+	httpgate.PassOn(w, r, t.peers, owner, body, unknown, t.log)
 	return true
 }
 

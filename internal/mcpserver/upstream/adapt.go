@@ -47,7 +47,7 @@ func (c *composer) adaptTools(u *serverconfig.Upstream, tools []client.Entry) []
 		}
 		out = append(out, candidate[serverconfig.Tool]{id: name, upstream: u, entry: serverconfig.Tool{
 			Name: name, Definition: encode(adapted(definition, u.Name, name, override)), Source: serverconfig.SourceOf(u.Name),
-			Metadata: metadata(u, override), Upstream: &serverconfig.UpstreamTool{Upstream: u.Name, Tool: tool.Name},
+			Metadata: metadata(u, override), Upstream: &serverconfig.UpstreamTool{Upstream: u.Name, Tool: tool.Name, Listed: true}, When: u.When,
 		}})
 	}
 	return out
@@ -111,7 +111,7 @@ func (c *composer) adaptResources(u *serverconfig.Upstream, kind, key string, en
 		}
 		out = append(out, candidate[serverconfig.Resource]{id: r.ID, upstream: u, entry: serverconfig.Resource{
 			URI: r.ID, Definition: encode(described(definition, u.Name)), Source: serverconfig.SourceOf(u.Name), Metadata: u.Metadata,
-			Upstream: &serverconfig.UpstreamResource{Upstream: u.Name},
+			Upstream: &serverconfig.UpstreamResource{Upstream: u.Name}, When: u.When,
 		}})
 	}
 	return out
@@ -133,7 +133,7 @@ func (c *composer) adaptPrompts(u *serverconfig.Upstream, prompts []client.Entry
 		definition = described(set(definition, "name", text(name)), u.Name)
 		out = append(out, candidate[serverconfig.Prompt]{id: name, upstream: u, entry: serverconfig.Prompt{
 			Name: name, Definition: encode(definition), Source: serverconfig.SourceOf(u.Name), Metadata: u.Metadata,
-			Upstream: &serverconfig.UpstreamPrompt{Upstream: u.Name, Prompt: p.Name},
+			Upstream: &serverconfig.UpstreamPrompt{Upstream: u.Name, Prompt: p.Name}, When: u.When,
 		}})
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"regexp"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
@@ -81,8 +82,8 @@ func (b *bridged) pass(ctx context.Context, x *exchange) ([]byte, error) {
 	ctx = s.actFor(ctx, c)
 	w := wishesOf(c, s.config.Stdio)
 	modern := mcp.IsModern(shared.Version())
-	if !modern && call.IsParked(c.State) {
-		return nil, expired() // It would have been found.
+	if !modern && c.State != nil {
+		return nil, notFound(c.State)
 	}
 	switch {
 	case s.config.Stdio != nil && s.config.Stdio.PerClient:
@@ -180,6 +181,21 @@ func questions(raw []byte) wire.Object {
 func (s *source) cannotAsk() error {
 	return call.Fail(call.CannotAsk, "the upstream %s has a question that this client cannot be asked", s.config.Name)
 }
+
+// notFound says of a state that no call waits for: a call that waited would
+// have been found. A legacy server gives none of its own, so what has not the
+// form of ours was made or changed by somebody else.
+func notFound(state []byte) error {
+	if _, id, ours := call.ParkedIn(state); ours && parkedID.MatchString(id) {
+		return expired()
+	}
+	failure := call.Fail(call.QuestionExpired, "requestState is not one that this server gave")
+	failure.RPC = &call.RPCError{Code: mcp.CodeInvalidParams, Message: failure.Message}
+	return failure
+}
+
+// parkedID is the form of rand.Text.
+var parkedID = regexp.MustCompile(`^[A-Z2-7]{26}$`)
 
 func expired() error {
 	return call.Fail(call.QuestionExpired, "the question expired, call again")

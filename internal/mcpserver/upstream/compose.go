@@ -74,17 +74,17 @@ func Compose(config *serverconfig.Config, listings map[string]Listing) Composed 
 		c.prompts = append(c.prompts, c.adaptPrompts(u, listing.Prompts)...)
 	}
 	joined := *config
-	c.tools = resolve(c, kindTool, c.filter(c.tools), idsOf(config.Tools, c.policy.Reserved, func(t *serverconfig.Tool) string { return t.Name }))
+	c.tools = resolve(c, kindTool, c.filter(c.tools), idsOf(config.Tools, builtIn(config, c.policy.Reserved), func(t *serverconfig.Tool) string { return t.Name }))
 	drift := c.hold(config, listings)
 	c.tools = c.cut(c.tools)
-	joined.Tools = join(config.Tools, c.tools)
+	joined.Tools = join(c, guard(config), c.tools)
 	uri := func(r *serverconfig.Resource) string { return r.URI }
 	c.resources = resolve(c, kindResource, c.resources, idsOf(config.Resources, c.policy.ReservedResources, uri))
-	joined.Resources = join(config.Resources, c.resources)
+	joined.Resources = join(c, config.Resources, c.resources)
 	c.templates = resolve(c, kindTemplate, c.templates, idsOf(config.Templates, c.policy.ReservedResources, uri))
-	joined.Templates = join(config.Templates, c.templates)
+	joined.Templates = join(c, config.Templates, c.templates)
 	c.prompts = resolve(c, kindPrompt, c.prompts, idsOf(config.Prompts, c.policy.ReservedPrompts, func(p *serverconfig.Prompt) string { return p.Name }))
-	joined.Prompts = join(config.Prompts, c.prompts)
+	joined.Prompts = join(c, config.Prompts, c.prompts)
 	joined.Readers = c.readers(config, listings)
 	joined.CacheSeconds, joined.CacheScope = caching(config, listings)
 	return Composed{Config: &joined, NotServed: c.notServed, Flagged: c.flagged, Drift: drift}
@@ -146,24 +146,48 @@ func idsOf[E any](declared []E, reserved []string, id func(*E) string) map[strin
 	return out
 }
 
-// resolve leaves one entry per identity: by the policy, that of the first
-// upstream, of the last one, or none at all.
+// builtIn adds the names of tools that the server has itself.
+func builtIn(config *serverconfig.Config, reserved []string) []string {
+	if config.Retrieve {
+		return append(slices.Clip(reserved), serverconfig.RetrieveTool)
+	}
+	return reserved
+}
+
+// resolve leaves one entry per identity and caller. By the policy that of the
+// first upstream that serves the caller wins, or that of the last one: whoever
+// stands behind one that serves everybody is never asked. With HideAll the
+// server hides what several serve one caller with, and all that several
+// upstreams serve everybody with.
 func resolve[E any](c *composer, kind string, all []candidate[E], taken map[string]bool) []candidate[E] {
-	winner := map[string]int{}
-	several := map[string]bool{}
-	for i := range all {
-		id := all[i].id
-		_, twice := winner[id]
-		several[id] = several[id] || twice
-		if !twice || c.policy.Conflicts == "Newest" {
-			winner[id] = i
+	type brought struct {
+		by     map[string]bool // upstreams
+		closed bool            // by one that serves everybody
+		clash  bool            // of several that do, or within one upstream
+	}
+	of := map[string]*brought{}
+	keep := make([]bool, len(all))
+	hideAll := c.policy.Conflicts == "HideAll"
+	for n := range all {
+		i := n
+		if c.policy.Conflicts == "Newest" {
+			i = len(all) - 1 - n
 		}
+		id, u := all[i].id, all[i].upstream
+		b := of[id]
+		if b == nil {
+			b = &brought{by: map[string]bool{}}
+			of[id] = b
+		}
+		everybody := u.When == ""
+		b.clash = b.clash || b.by[u.Name] || everybody && b.closed
+		keep[i] = !taken[id] && !b.by[u.Name] && (!b.closed || hideAll)
+		b.by[u.Name], b.closed = true, b.closed || everybody
 	}
 	var out []candidate[E]
 	for i := range all {
-		id := all[i].id
-		if taken[id] || winner[id] != i || c.policy.Conflicts == "HideAll" && several[id] {
-			c.refuse(kind, id, podreport.ReasonConflict)
+		if !keep[i] || hideAll && of[all[i].id].clash {
+			c.refuse(kind, all[i].id, podreport.ReasonConflict)
 			continue
 		}
 		out = append(out, all[i])
@@ -182,11 +206,32 @@ func (c *composer) cut(all []candidate[serverconfig.Tool]) []candidate[servercon
 	return all[:c.policy.Max]
 }
 
-// join gives a new list of what is declared and what upstreams bring.
-func join[E any](declared []E, brought []candidate[E]) []E {
+// join gives a new list of what is declared and what upstreams bring. Of
+// several entries of one identity the first is asked first.
+func join[E any](c *composer, declared []E, brought []candidate[E]) []E {
 	out := slices.Clip(declared)
+	if c.policy.Conflicts == "Newest" {
+		brought = slices.Clone(brought)
+		slices.Reverse(brought)
+	}
 	for i := range brought {
 		out = append(out, brought[i].entry)
+	}
+	return out
+}
+
+// guard gives the declared tools that an upstream answers the callers that it
+// serves.
+func guard(config *serverconfig.Config) []serverconfig.Tool {
+	when := map[string]string{}
+	for i := range config.Upstreams {
+		when[config.Upstreams[i].Name] = config.Upstreams[i].When
+	}
+	out := slices.Clone(config.Tools)
+	for i := range out {
+		if target := out[i].Upstream; target != nil {
+			out[i].When = when[target.Upstream]
+		}
 	}
 	return out
 }
@@ -209,7 +254,7 @@ func (c *composer) readers(config *serverconfig.Config, listings map[string]List
 		if !ok || !listing.Can.Resources || len(u.Include) > 0 {
 			continue
 		}
-		reader := serverconfig.UpstreamResource{Upstream: u.Name}
+		reader := serverconfig.UpstreamResource{Upstream: u.Name, When: u.When}
 		for _, e := range slices.Concat(listing.Resources, listing.Templates) {
 			if !served[u.Name+" "+e.ID] {
 				reader.Hidden = append(reader.Hidden, e.ID)

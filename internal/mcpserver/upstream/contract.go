@@ -20,22 +20,27 @@ func (c *composer) hold(config *serverconfig.Config, listings map[string]Listing
 	}
 	var out []podreport.Drift
 	for _, pin := range config.Contract.Tools {
-		at := slices.IndexFunc(c.tools, func(t candidate[serverconfig.Tool]) bool { return t.id == pin.Name })
-		if at < 0 {
+		found := false
+		// Several upstreams may bring a tool of the name, each for other callers.
+		c.tools = slices.DeleteFunc(c.tools, func(t candidate[serverconfig.Tool]) bool {
+			if t.id != pin.Name {
+				return false
+			}
+			found = true
+			drift, broken := judge(pin, t.entry.Definition, t.entry.Upstream, listings)
+			if !broken {
+				return false
+			}
+			if drift.Hidden = config.Contract.Hide; drift.Hidden {
+				c.refuse(kindTool, pin.Name, podreport.ReasonDrifted)
+			}
+			out = append(out, drift)
+			return drift.Hidden
+		})
+		if !found {
 			// A declared tool may stand for one of an upstream.
 			out = append(out, declaredDrift(config, pin, listings)...)
-			continue
 		}
-		drift, broken := judge(pin, c.tools[at].entry.Definition, c.tools[at].entry.Upstream, listings)
-		if !broken {
-			continue
-		}
-		if config.Contract.Hide {
-			drift.Hidden = true
-			c.refuse(kindTool, pin.Name, podreport.ReasonDrifted)
-			c.tools = slices.Delete(c.tools, at, at+1)
-		}
-		out = append(out, drift)
 	}
 	return out
 }

@@ -4,9 +4,11 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strconv"
+	"sync"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
@@ -21,6 +23,10 @@ type handler struct {
 	m      *Manager
 	target serverconfig.UpstreamTool
 	params []schema.HeaderParam
+
+	mu sync.Mutex
+	// seen is the upstream's definition that params are of, of a declared tool.
+	seen json.RawMessage
 }
 
 // Tool makes the handler of a tool of an upstream. It does no I/O, and finds
@@ -32,7 +38,7 @@ func (m *Manager) Tool(target *serverconfig.UpstreamTool, input *schema.Schema) 
 // Call implements call.Handler.
 func (h *handler) Call(ctx context.Context, c *call.Call) (*call.Result, error) {
 	request := &client.Call{
-		Tool: h.target.Tool, Args: c.RawArgs, Header: client.Mirror(h.params, c.Args), Meta: meta(c), Aside: client.Aside{Progress: c.Progress},
+		Tool: h.target.Tool, Args: c.RawArgs, Header: client.Mirror(h.mirrored(), c.Args), Meta: meta(c), Aside: client.Aside{Progress: c.Progress},
 	}
 	return h.m.pass(ctx, c, h.target.Upstream, func(s session) (*call.Result, error) {
 		if d, ok := itself(s).(answers); ok {
@@ -44,6 +50,45 @@ func (h *handler) Call(ctx context.Context, c *call.Call) (*call.Result, error) 
 		}
 		return h.result(raw)
 	})
+}
+
+// mirrored are the arguments that the upstream wants in headers. The schema of
+// a declared tool does not say: what the upstream lists does.
+func (h *handler) mirrored() []schema.HeaderParam {
+	if h.target.Listed {
+		return h.params
+	}
+	definition := h.m.definition(h.target.Upstream, h.target.Tool)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !bytes.Equal(h.seen, definition) {
+		h.seen, h.params = definition, nil
+		if object, err := wire.DecodeObject(definition); err == nil {
+			if input, err := schema.CompileInput(object.Get("inputSchema")); err == nil {
+				h.params = input.Headers()
+			}
+		}
+	}
+	return h.params
+}
+
+// definition of a tool as its upstream lists it, nil while that is unknown.
+func (m *Manager) definition(upstream, tool string) json.RawMessage {
+	s := m.source(upstream)
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listing == nil {
+		return nil
+	}
+	for _, t := range s.listing.Tools {
+		if t.ID == tool {
+			return t.Definition
+		}
+	}
+	return nil
 }
 
 // meta is what of _meta goes on: the caller's own, and the count of hops.

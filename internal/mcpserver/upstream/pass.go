@@ -52,7 +52,7 @@ func (m *Manager) attempt(ctx context.Context, c *call.Call, upstream string, do
 	}
 	s := m.source(upstream)
 	if s == nil {
-		return nil, unavailable(upstream, nil)
+		return nil, call.Fail(call.UpstreamUnavailable, "this server has no upstream %s that can be used", upstream)
 	}
 	for attempt := 0; ; attempt++ {
 		l, done, ok := s.use()
@@ -65,9 +65,7 @@ func (m *Manager) attempt(ctx context.Context, c *call.Call, upstream string, do
 		if lost {
 			l.dead.Store(true)
 		}
-		var final *call.Error
-		var asked *askedError
-		if err != nil && ctx.Err() == nil && !errors.As(err, &final) && !errors.As(err, &asked) && suspicious(err) {
+		if worrying(ctx, err) {
 			s.suspect()
 		}
 		// A session that the server does not know has run nothing.
@@ -97,6 +95,20 @@ func (m *Manager) conclude(ctx context.Context, c *call.Call, upstream string, r
 		return nil, failure
 	}
 	return nil, m.failure(upstream, err)
+}
+
+// worrying: what became of a call speaks against the connection, or its end of
+// which nothing was heard in time.
+func worrying(ctx context.Context, err error) bool {
+	var final *call.Error
+	var asked *askedError
+	switch {
+	case err == nil || errors.As(err, &final) || errors.As(err, &asked):
+		return false
+	case ctx.Err() != nil:
+		return errors.Is(context.Cause(ctx), call.ErrTimeout)
+	}
+	return suspicious(err)
 }
 
 // suspicious: the error may be the connection's, not only the call's.

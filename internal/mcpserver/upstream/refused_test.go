@@ -4,6 +4,8 @@
 package upstream
 
 import (
+	"crypto/rand"
+	"errors"
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
@@ -30,6 +32,28 @@ func TestRefusedAnswers(t *testing.T) {
 		}
 		if failure != nil && (failure.RPC.Code != tc.code || failure.RPC.Message != refused.Message) {
 			t.Errorf("%s: %+v", name, failure.RPC)
+		}
+	}
+}
+
+// TestForgedStates: a state that a caller made up or changed is refused, and
+// the call is not made; one that was ours once has expired.
+func TestForgedStates(t *testing.T) {
+	_, u := asking(t, false)
+	m := managing(t, hasty, u)
+	ours := string(call.ParkedState("me", rand.Text()))
+	for state, code := range map[string]int{
+		ours:                             0,
+		ours[:len(ours)-1] + `-MORE"`:    mcp.CodeInvalidParams,
+		string(call.ParkedState("", "")): mcp.CodeInvalidParams,
+		`"something"`:                    mcp.CodeInvalidParams,
+	} {
+		c := toolCall("Kim", &caller{t: t, modern: true, declares: declaresAll})
+		c.State, c.Responses = []byte(state), []byte(`{"q1":{"action":"accept"}}`)
+		result, err := ask(m).Call(t.Context(), c)
+		var failure *call.Error
+		if !errors.As(err, &failure) || failure.Reason != call.QuestionExpired || (failure.RPC != nil) != (code != 0) || code != 0 && failure.RPC.Code != code {
+			t.Errorf("%s: %+v, %v", state, result, err)
 		}
 	}
 }

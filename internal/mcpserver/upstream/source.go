@@ -51,6 +51,8 @@ type source struct {
 	child      *process.State
 	stderrCut  bool
 	legacyOnly bool
+	// again says why the present child is not the first.
+	again client.Reason
 }
 
 // lease counts who uses a session, so that it is ended behind the last.
@@ -99,6 +101,9 @@ func (s *source) run(ctx context.Context) {
 			s.up(session, listing)
 			if err = s.watch(ctx, session); errors.Is(err, errCredential) {
 				continue // The old session serves until the new one stands.
+			}
+			if ctx.Err() == nil {
+				s.endChild(session, err)
 			}
 			// Only when it cannot be connected again is it lost.
 			if time.Since(began) > s.m.timing.MaxBackoff {

@@ -50,7 +50,6 @@ func (s *source) watch(ctx context.Context, l *lease) error {
 			return ctx.Err()
 		case <-l.Done():
 			err = l.Lost()
-			s.diedOf(err)
 		case <-credential.C:
 			if s.m.fingerprint(&s.config) != l.credential {
 				return errCredential
@@ -69,12 +68,12 @@ func (s *source) watch(ctx context.Context, l *lease) error {
 				err = &client.Error{Reason: client.SessionLost}
 			}
 		case <-health.C:
-			err = s.check(ctx, l)
+			err = s.unlessBusy(ctx, l, s.check)
 		case <-l.Changed():
 			err = s.reload(ctx, l)
 			refresh.Reset(s.nextRefresh(told))
 		case <-refresh.C:
-			err = s.reload(ctx, l)
+			err = s.unlessBusy(ctx, l, s.reload)
 			refresh.Reset(s.nextRefresh(told))
 		}
 		if err != nil {

@@ -8,8 +8,12 @@ import (
 	"strings"
 )
 
-// forwardChain holds our own rules. Docker, for one, sets the policy of FORWARD to DROP.
-const forwardChain = "ESPALIER-FORWARD"
+// forwardChain and outputChain hold our own rules. Docker, for one, sets the policy of
+// FORWARD to DROP.
+const (
+	forwardChain = "ESPALIER-FORWARD"
+	outputChain  = "ESPALIER-OUTPUT"
+)
 
 // chainPrefixes are those of the chains that kube-proxy, the kubelet, the CNI plugins,
 // kube-router and we ourselves make.
@@ -19,12 +23,15 @@ func (n Network) acceptForwarding() error {
 	rules := strings.Join([]string{
 		"*filter",
 		":" + forwardChain + " - [0:0]",
-		// What a Service's address is left on is not for the world: while kube-proxy
-		// sets a Service up, a packet may pass between its two tables.
+		":" + outputChain + " - [0:0]",
+		// A packet to a Service's own address goes nowhere: while kube-proxy sets one
+		// up, a packet may slip through, and whoever answers it far away is believed.
 		"-A " + forwardChain + " -d " + n.ServiceCIDR + " -j REJECT",
+		"-A " + outputChain + " -d " + n.ServiceCIDR + " -j REJECT",
 		"-A " + forwardChain + " -s " + n.PodCIDR + " -j ACCEPT",
 		"-A " + forwardChain + " -d " + n.PodCIDR + " -j ACCEPT",
 		"-A FORWARD -j " + forwardChain,
+		"-A OUTPUT -j " + outputChain,
 		"COMMIT", "",
 	}, "\n")
 	_, err := run([]byte(rules), "iptables-restore", "-w", "5", "--noflush")

@@ -43,8 +43,9 @@ func beChild(mode string) {
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
 		time.Sleep(time.Hour)
-	case "grandchild":
+	case "grandchild", "emigrant":
 		grand := exec.Command("sleep", "3600") // It is to outlive everybody.
+		grand.SysProcAttr = &syscall.SysProcAttr{Setsid: mode == "emigrant"}
 		grand.Stdout, grand.Stderr = os.Stdout, os.Stderr
 		if err := grand.Start(); err != nil {
 			panic(err)
@@ -128,6 +129,12 @@ func callAs(name string, id, args json.RawMessage, say func(string)) {
 		}
 		_, _ = fmt.Fprintf(out, `"}]},"jsonrpc":"2.0","id":%s}`+"\n", id)
 		_ = out.Flush()
+	case "babble":
+		for range 2 << 10 {
+			_, _ = os.Stdout.WriteString(strings.Repeat("bla ", 2<<10))
+		}
+		fmt.Println()
+		content("after it")
 	case "env":
 		content(strings.Join(os.Environ(), "\n"))
 	case "die":
@@ -250,6 +257,9 @@ func TestChildNoise(t *testing.T) {
 			t.Errorf("%d bytes: got %d, %v", size, len(got), err)
 		}
 	}
+	if got, err := say(s, "babble", `{}`); err != nil || !strings.Contains(got, "after it") {
+		t.Errorf("noise without an end of line is taken for an answer: %s, %v", got, err)
+	}
 	slow := make(chan error, 1)
 	go func() {
 		_, err := say(s, "big", `{"Bytes":300000000}`)
@@ -347,33 +357,38 @@ func TestChildEnvironment(t *testing.T) {
 	}
 }
 
-// TestChildLeavesNothing: a grandchild ends with its group, a child that does
-// not listen is killed, and the wait for either is bounded.
+// TestChildLeavesNothing: a grandchild ends with its child, whether it stayed
+// in the group or began a session of its own.
 func TestChildLeavesNothing(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "pid")
-	o, _ := childOptions("grandchild", "PID_FILE="+file)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	s, err := Connect(ctx, o)
-	if err != nil {
-		t.Fatal(err)
+	for _, mode := range []string{"grandchild", "emigrant"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "pid")
+			o, _ := childOptions(mode, "PID_FILE="+file)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			s, err := Connect(ctx, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid := 0
+			if _, err := fmt.Sscan(string(raw), &pid); err != nil {
+				t.Fatal(err)
+			}
+			s.Close(ctx)
+			for range 300 {
+				if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || strings.Contains(string(stat), ") Z ") {
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			t.Errorf("process %d is left", pid)
+		})
 	}
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid := 0
-	if _, err := fmt.Sscan(string(raw), &pid); err != nil {
-		t.Fatal(err)
-	}
-	s.Close(ctx)
-	for range 300 {
-		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || strings.Contains(string(stat), ") Z ") {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("process %d is left", pid)
 }
 
 func TestChildThatDoesNotListenIsKilled(t *testing.T) {

@@ -64,6 +64,9 @@ func (c *stdioCarrier) read() {
 		line, err := lines.next()
 		var large *largeLineError
 		switch {
+		case errors.As(err, &large) && !large.isMessage():
+			c.noise.Line(large.head)
+			continue
 		case errors.As(err, &large):
 			c.waiters.fail(large.ids(), &Error{Reason: TooLarge})
 			continue
@@ -153,6 +156,12 @@ const keptEnds = 256
 type largeLineError struct{ head, tail []byte }
 
 func (*largeLineError) Error() string { return "line too large" }
+
+// isMessage: it may be one, going by how it begins.
+func (e *largeLineError) isMessage() bool {
+	head := bytes.TrimLeft(e.head, " \t\r")
+	return len(head) > 0 && head[0] == '{'
+}
 
 var idMember = regexp.MustCompile(`"id"\s*:\s*"?(\d{1,18})"?`)
 

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -58,11 +59,13 @@ type State struct {
 // Process is a child that was started.
 type Process struct {
 	command *exec.Cmd
-	stdin   *os.File
-	stdout  *os.File
-	stderr  *ring
-	done    chan struct{}
-	work    sync.WaitGroup
+	// mark is a variable that all its descendants inherit.
+	mark   string
+	stdin  *os.File
+	stdout *os.File
+	stderr *ring
+	done   chan struct{}
+	work   sync.WaitGroup
 
 	writing sync.Mutex
 	mu      sync.Mutex
@@ -93,13 +96,11 @@ func Start(o Options) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{stdin: pipes[0], stdout: pipes[1], stderr: newRing(o.MaxStderr, o.Log), done: make(chan struct{}), state: State{Running: true}}
+	mark := newMark()
+	p := &Process{mark: mark, stdin: pipes[0], stdout: pipes[1], stderr: newRing(o.MaxStderr, o.Log), done: make(chan struct{}), state: State{Running: true}}
 	p.command = &exec.Cmd{
-		Path: path, Args: o.Command, Env: o.Env, Dir: o.Dir, Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2],
+		Path: path, Args: o.Command, Env: append(slices.Clip(o.Env), mark), Dir: o.Dir, Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2],
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
-	}
-	if p.command.Env == nil {
-		p.command.Env = []string{} // nil would be ours.
 	}
 	children.begin()
 	err = p.command.Start()
@@ -149,6 +150,7 @@ func (p *Process) wait(stderr *os.File) {
 	}
 	_ = err // The state says it all.
 	p.signal(syscall.SIGKILL)
+	killMarked(p.mark)
 	p.mu.Lock()
 	p.state = state
 	p.mu.Unlock()
@@ -204,8 +206,8 @@ func (p *Process) Kill() {
 // Abort kills the child and its group at once and awaits its end. The reader of
 // Stdout must go on until its end.
 func (p *Process) Abort() {
+	p.Kill() // First: a child that sees its stdin closed may end by itself.
 	_ = p.stdin.Close()
-	p.Kill()
 	<-p.done
 	p.work.Wait()
 }
