@@ -105,7 +105,7 @@ func (e *exchange) askForToken(ctx context.Context, o *OAuth) (string, *failure)
 	}
 	began := time.Now()
 	defer e.took(StepToken, began)
-	u, problem := checkURL(o.TokenURL)
+	u, problem := checkURL(o.TokenURL, TransportStreamableHTTP)
 	if problem != "" {
 		return "", &failure{outcome: InvalidTarget, step: StepToken, cause: problem}
 	}
