@@ -106,9 +106,13 @@ test-e2e: ## Run the tests on a real cluster, the local one unless KUBECONFIG sa
 bench: ## Run the benchmarks; prints lines "BENCH name value unit".
 	@hack/bench
 
+.PHONY: conformance
+conformance: ## Run the public MCP conformance suite, on the local cluster unless KUBECONFIG says otherwise.
+	@hack/conformance.sh
+
 .PHONY: soak
-soak: ## Measure what the operator costs for fleets of 100 to 3,000 servers (root, Linux, half an hour).
-	@hack/scale -fleets=100x2,1000x2,3000x2,500x1
+soak: ## Run what takes long: the cost of fleets of 100 to 3,000 servers, conformance with pinned upstreams (root, Linux).
+	@hack/soak.sh
 
 ##@ Build
 

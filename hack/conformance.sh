@@ -45,7 +45,7 @@ down() {
     if [[ -n ${KUBECTL:-} ]]; then "$KUBECTL" delete namespace "$NAMESPACE" --ignore-not-found --wait=false >/dev/null || true; fi
     if [[ -n $started ]]; then step 'Stop the cluster' cluster down; fi
   fi
-  # The totals are the last lines, whatever was said before.
+  # The totals are the last lines.
   cat "$RESULTS"/*/totals 2>/dev/null || true
 }
 trap down EXIT
@@ -112,7 +112,7 @@ connect() {
   for server in $SERVERS; do
     port=$DIRECT_PORT
     if [[ $server == *-front ]]; then port=$FRONT_PORT; fi
-    "$KUBECTL" --namespace "$NAMESPACE" port-forward "service/$server-mcp" "$port:8080" >/dev/null &
+    "$KUBECTL" --namespace "$NAMESPACE" port-forward "service/$server-mcp" "$port:8080" >>"$RESULTS/port-forward.log" 2>&1 &
     forwards+=($!)
   done
   local tries
@@ -163,6 +163,7 @@ pinned() {
 }
 
 rm -rf "$RESULTS"
+mkdir -p "$RESULTS"
 if [[ -n $LOCAL ]] && ! local_cluster_up; then
   started=yes
   step 'Start the cluster' cluster up

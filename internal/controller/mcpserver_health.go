@@ -110,7 +110,7 @@ func failingVerdict(s *serverScope, e *evaluation, c counts, names []string, see
 	}
 	where := mcpprobe.Where{External: !resources.HasPods(s.server)}
 	if resources.HasPods(s.server) && seen[first].ID != targetService {
-		where.Pod = names[first]
+		where.Pod, where.Namespace = names[first], s.server.Namespace
 	}
 	message := mcpprobe.Message(seen[first].Report, where)
 	if len(names) > 1 {
@@ -141,7 +141,7 @@ func awaitedPods(s *serverScope) verdict {
 		}
 		obs := s.observed(pod)
 		if obs != nil && obs.Verdict == prober.Failing && obs.Report != nil {
-			return no(string(obs.Report.Outcome), mcpprobe.Message(obs.Report, mcpprobe.Where{Pod: pod.Name}))
+			return no(string(obs.Report.Outcome), mcpprobe.Message(obs.Report, mcpprobe.Where{Pod: pod.Name, Namespace: pod.Namespace}))
 		}
 		waiting = waiting || obs == nil || obs.Verdict == prober.Pending
 	}

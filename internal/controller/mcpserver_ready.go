@@ -31,6 +31,10 @@ func readyVerdict(s *serverScope, e *evaluation) (ready verdict, reconciling, st
 		return ready, e.synced.asTrue(), nil
 	case e.available.reason == mcpv1.ReasonRollingOut, e.available.reason == mcpv1.ReasonStarting:
 		return ready, e.available.asTrue(), nil
+	case e.available.status == metav1.ConditionFalse && ready.status == metav1.ConditionTrue && rollingOut(s):
+		// Old pods serve, and the new ones do not come up: whoever waits for
+		// the change must not take it for done.
+		return ready, e.available.asTrue(), nil
 	case e.healthy.reason == mcpv1.ReasonPending && !e.noTraffic(s), e.healthy.status == metav1.ConditionTrue && e.synced.reason == mcpv1.ReasonPending:
 		v := yes(mcpv1.ReasonPending, "The first proof is awaited.")
 		return ready, &v, nil

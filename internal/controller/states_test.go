@@ -106,7 +106,7 @@ var states = map[string]state{
 			setReady(w.pod("web-3"), false)
 			w.deployment.Status.Replicas = 3
 		},
-		ready: "True Proved", tools: 2, others: map[string]string{"Available": "False NotReady"},
+		ready: "True Proved", reconciling: "NotReady", tools: 2, others: map[string]string{"Available": "False NotReady"},
 	},
 
 	"proved by way of the Service": {

@@ -160,7 +160,7 @@ func checkReport(t *testing.T, r mcpprobe.Report) {
 	if !known {
 		t.Errorf("outcome %q is not declared", r.Outcome)
 	}
-	message := mcpprobe.Message(&r, mcpprobe.Where{Pod: "pod-1"})
+	message := mcpprobe.Message(&r, mcpprobe.Where{Pod: "pod-1", Namespace: "team-a"})
 	if message == "" || len(message) > mcpprobe.MaxMessage || strings.ContainsAny(message, "\n\r") {
 		t.Errorf("message %q: empty, too long or with line breaks", message)
 	}

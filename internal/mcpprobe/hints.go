@@ -18,6 +18,7 @@ var hints = map[Outcome]string{
 	ProbeDenied:          "Loopback, link-local, metadata addresses and --probe-deny-cidrs are refused.",
 	DNSFailed:            "Check the host in the URL.",
 	Unreachable:          "Check network policies and routes between the operator and the server.",
+	ConnectionLost:       "Check that the server does not crash or close connections while it answers.",
 	TLSUntrusted:         "Set tls.ca to the authority that signed the certificate.",
 	TLSExpired:           "Renew the server's certificate.",
 	TLSWrongName:         "Set tls.serverName to a name in the certificate, or correct the URL.",

@@ -14,8 +14,9 @@ const MaxMessage = 700
 
 // Where says where a reader finds the evidence that a message may not carry.
 type Where struct {
-	// Pod whose log has it; empty for external servers and Services.
-	Pod string
+	// Pod whose log has it, and its namespace; empty for external servers and
+	// Services.
+	Pod, Namespace string
 	// External: the server is not run by Espalier, so its spec holds the URL.
 	External bool
 }
@@ -23,9 +24,9 @@ type Where struct {
 // evidence is the sentence that leads to the peer's own words.
 func (w Where) evidence() string {
 	if w.Pod != "" {
-		return "The log of pod " + w.Pod + " has the details."
+		return "Read: kubectl logs " + w.Pod + " -n " + w.Namespace + "."
 	}
-	return "The server's own log has the details."
+	return "Read the server's own log."
 }
 
 // Message says in a fixed text what the report means, where the evidence lies

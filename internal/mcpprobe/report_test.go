@@ -203,7 +203,7 @@ func TestMessages(t *testing.T) {
 	for _, outcome := range mcpprobe.Outcomes {
 		r := mcpprobe.Report{Outcome: outcome, Step: mcpprobe.StepTools, HTTPStatus: 418, RPCCode: -32000, Flaw: mcpprobe.FlawMediaType, MediaType: "text/html"}
 		checkReport(t, r)
-		message := mcpprobe.Message(&r, mcpprobe.Where{Pod: "pod-1"})
+		message := mcpprobe.Message(&r, mcpprobe.Where{Pod: "pod-1", Namespace: "team-a"})
 		if other, ok := seen[message]; ok || strings.Contains(message, "The outcome is") {
 			t.Errorf("%s: %q (also of %s)", outcome, message, other)
 		}
@@ -217,7 +217,7 @@ func TestMessages(t *testing.T) {
 		offered = append(offered, fmt.Sprintf("20%02d-01-01", 30+i))
 	}
 	long := mcpprobe.Report{Outcome: mcpprobe.UnsupportedProtocol, Offered: offered}
-	if m := mcpprobe.Message(&long, mcpprobe.Where{Pod: strings.Repeat("p", 253)}); len(m) > mcpprobe.MaxMessage {
+	if m := mcpprobe.Message(&long, mcpprobe.Where{Pod: strings.Repeat("p", 253), Namespace: strings.Repeat("n", 63)}); len(m) > mcpprobe.MaxMessage {
 		t.Errorf("%d bytes", len(m))
 	}
 }

@@ -294,7 +294,7 @@ func TestStrangeSessionIDs(t *testing.T) {
 		b := f.replicas[1]
 		var got answer
 		b.until("the answer that it is not known", func() bool {
-			got = b.do((&legacyClient{f: b, id: "x.y"}).call("1", "ping", ""))
+			got = b.do((&legacyClient{f: b, id: "abcdefgh.y"}).call("1", "ping", ""))
 			return got.status == http.StatusServiceUnavailable
 		})
 		if !strings.Contains(got.body, "PeersUnknown") {

@@ -136,6 +136,7 @@ func New(options Options) *Server {
 		Client: s.factory.Client, Authorizer: s.factory.Authorizer, Operation: s.factory.Operation, Credentials: s.credentials,
 		Changed: s.loader.wake, Updated: s.registry.ContentChanged,
 		Version: options.Version, Log: s.log, Timing: options.Upstreams,
+		Self: func() string { return s.peers.Self() },
 	})
 	s.factory.Upstreams = s.upstreams
 	s.metrics.Register(s.upstreams.Collectors()...)

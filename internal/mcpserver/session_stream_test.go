@@ -7,13 +7,18 @@ import (
 	"bufio"
 	"context"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	words "github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/mcpserver"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -208,4 +213,37 @@ func TestSDKSession(t *testing.T) {
 		t.Error("the client was not told of the change")
 	}
 	must(t, session.Close())
+}
+
+// TestProbeLeavesNoSession is the probe's side of case B11, in the era that
+// has sessions.
+func TestProbeLeavesNoSession(t *testing.T) {
+	f := start(t, config(tool("ping", nil)))
+	var opened atomic.Int64
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Protocol-Version") == words.Version20260728 {
+			http.Error(w, "unsupported", http.StatusBadRequest)
+			return
+		}
+		target, _ := url.Parse("http://" + f.server.Addr().String())
+		proxy := httputil.NewSingleHostReverseProxy(target)
+		proxy.ModifyResponse = func(response *http.Response) error {
+			if response.Header.Get("Mcp-Session-Id") != "" {
+				opened.Add(1)
+			}
+			return nil
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	prober := mcpprobe.New(mcpprobe.Options{Policy: mcpprobe.Policy{AllowLoopback: true}, Version: "test"})
+	for range 3 {
+		if report := prober.Probe(t.Context(), mcpprobe.Target{URL: front.URL + "/mcp"}); report.Outcome != mcpprobe.Proved || len(report.Tools.Tools) != 1 {
+			t.Fatalf("got %+v", report)
+		}
+	}
+	f.until("the end of the probes' sessions", func() bool { return len(f.server.Sessions()) == 0 })
+	if opened.Load() != 3 {
+		t.Errorf("%d sessions were opened", opened.Load())
+	}
 }

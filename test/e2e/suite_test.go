@@ -22,6 +22,8 @@ const (
 	slow = "slow"
 	// disruptive specs stop or restart the operator.
 	disruptive = "disruptive"
+	// soak specs take longer than CI has time for: make soak runs them.
+	soak = "soak"
 )
 
 var cluster *harness.Cluster

@@ -39,7 +39,8 @@ func (p *Peers) Elsewhere(ctx context.Context, hash string) bool {
 
 // Forward passes a request on to the replica with a hash, and its answer back
 // as it comes, streams too. body is what was read of the request, nil for
-// none. On an error (ErrGone, ErrUnknown, ErrBroken) nothing was written.
+// none. On an error (ErrGone, ErrUnknown, ErrBroken, or that of a client who
+// left) nothing was written.
 func (p *Peers) Forward(w http.ResponseWriter, r *http.Request, hash string, body []byte) error {
 	address, err := p.Find(r.Context(), hash)
 	if err != nil {

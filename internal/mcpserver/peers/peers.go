@@ -33,17 +33,24 @@ var (
 )
 
 const (
-	// fresh is how long a lookup holds, patience how long it is not repeated
-	// for a hash that it did not have.
-	fresh    = 5 * time.Second
-	patience = 100 * time.Millisecond
+	// fresh is how long a lookup holds, pause how long it is not repeated for a
+	// hash that it did not have.
+	fresh = 5 * time.Second
+	pause = 250 * time.Millisecond
+	// looks for a hash that was never known before: name servers keep what
+	// they said of a Service for 5 s, and a new replica takes traffic sooner.
+	looks = 26
+	// maxWaiting requests wait for such looks; others are told at once that
+	// there is nobody.
+	maxWaiting = 64
+	// maxPast hashes are remembered to be gone.
+	maxPast = 1024
 	// lookupTime bounds a lookup, dialTime a connection.
 	lookupTime = 5 * time.Second
 	dialTime   = 2 * time.Second
 	// joinTime is how long a replica waits at most to find itself among its
-	// peers, and joinPause how long between two looks.
-	joinTime  = 10 * time.Second
-	joinPause = 250 * time.Millisecond
+	// peers.
+	joinTime = 10 * time.Second
 	// idlePerPeer connections are kept to each replica.
 	idlePerPeer = 64
 )
@@ -74,17 +81,20 @@ type Peers struct {
 	hash    string // of the own address
 	client  *http.Transport
 	settled atomic.Bool
+	pause   time.Duration
+	waiting chan struct{}
 
 	mu      sync.Mutex // one lookup at a time
 	at      time.Time
-	known   map[string]string // address by hash
-	unknown bool              // the last lookup failed
+	known   map[string]string   // address by hash
+	past    map[string]struct{} // hashes that are known to be gone
+	unknown bool                // the last lookup failed
 }
 
 // New gives peers of a replica whose address is not known yet. A nil resolver
 // means that there are none.
 func New(resolve Resolver, log *slog.Logger) *Peers {
-	p := &Peers{log: log, resolve: resolve}
+	p := &Peers{log: log, resolve: resolve, pause: pause, waiting: make(chan struct{}, maxWaiting), past: map[string]struct{}{}}
 	p.settled.Store(resolve == nil)
 	return p
 }
@@ -116,30 +126,76 @@ func Hash(address string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
 }
 
+const hashLength = 8
+
+func isHash(text string) bool {
+	return len(text) == hashLength && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
 // Self is this replica's own hash; empty when there are no peers.
 func (p *Peers) Self() string { return p.hash }
 
-// Find gives the address of the replica with a hash. The error is ErrGone or
-// ErrUnknown.
+// Find gives the address of the replica with a hash. It looks for one that it
+// never knew for some seconds. The error is ErrGone, ErrUnknown or ctx's cause.
 func (p *Peers) Find(ctx context.Context, hash string) (string, error) {
-	if p.hash == "" || hash == "" {
+	if p.hash == "" || !isHash(hash) {
 		return "", ErrGone
 	}
+	address, past, err := p.find(ctx, hash)
+	if past || !errors.Is(err, ErrGone) {
+		return address, err
+	}
+	select {
+	case p.waiting <- struct{}{}:
+		defer func() { <-p.waiting }()
+	default:
+		return "", ErrGone
+	}
+	timer := time.NewTimer(p.pause)
+	defer timer.Stop()
+	for range looks {
+		select {
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case <-timer.C:
+			timer.Reset(p.pause)
+		}
+		if address, past, err = p.find(ctx, hash); past || !errors.Is(err, ErrGone) {
+			return address, err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bury(hash)
+	return "", ErrGone
+}
+
+// find looks once; past says that a hash is known to be gone.
+func (p *Peers) find(ctx context.Context, hash string) (address string, past bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	age := time.Since(p.at)
 	address, ok := p.known[hash]
-	if age > fresh || !ok && age > patience {
+	if age >= fresh || !ok && age >= p.pause {
 		p.look(ctx)
 		address, ok = p.known[hash]
 	}
+	_, past = p.past[hash]
 	switch {
 	case ok:
-		return address, nil
+		return address, false, nil
 	case p.unknown:
-		return "", ErrUnknown
+		return "", past, ErrUnknown
 	}
-	return "", ErrGone
+	return "", past, ErrGone
+}
+
+// bury remembers that a hash is gone. The lock is held.
+func (p *Peers) bury(hash string) {
+	if len(p.past) >= maxPast {
+		clear(p.past)
+	}
+	p.past[hash] = struct{}{}
 }
 
 // look looks the replicas up. What was known stays when that fails. The lock
@@ -154,10 +210,16 @@ func (p *Peers) look(ctx context.Context) {
 		p.log.WarnContext(ctx, "Replicas cannot be looked up", "error", err.Error())
 		return
 	}
-	p.known = make(map[string]string, len(addresses))
+	known := make(map[string]string, len(addresses))
 	for _, address := range addresses {
-		p.known[Hash(address)] = address
+		known[Hash(address)] = address
 	}
+	for hash := range p.known {
+		if _, still := known[hash]; !still {
+			p.bury(hash)
+		}
+	}
+	p.known = known
 }
 
 // Join waits until this replica finds itself among its peers, there is no
@@ -175,7 +237,7 @@ func (p *Peers) Join(ctx context.Context) {
 			p.settled.Store(true)
 			return
 		}
-		timer := time.NewTimer(joinPause)
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -34,6 +35,7 @@ func (n *names) resolve(context.Context) ([]string, error) {
 func at(n *names) *Peers {
 	p := New(n.resolve, slog.New(slog.DiscardHandler))
 	p.At(self)
+	p.pause = time.Nanosecond
 	return p
 }
 
@@ -63,25 +65,67 @@ func TestFind(t *testing.T) {
 	find(Hash(other), other, nil)
 	lookups(1)
 	find("nobody", "", ErrGone)
-	lookups(1) // It was just looked up.
-	const third = "192.0.2.3:8081"
-	n.addresses = append(n.addresses, third)
-	p.age(2 * patience)
-	find(Hash(third), third, nil)
-	lookups(2)
-	n.addresses = []string{self}
-	p.age(2 * fresh)
-	find(Hash(other), "", ErrGone)
-	n.addresses = []string{self, other}
-	p.age(2 * patience)
-	find(Hash(other), other, nil)
-
-	n.err = errors.New("no DNS")
-	p.age(2 * fresh)
-	find(Hash(other), other, nil) // What was known stays.
-	p.age(2 * patience)
-	find("nobody", "", ErrUnknown)
 	find("", "", ErrGone)
+	lookups(1) // That is no hash.
+	n.addresses = []string{self}
+	p.age(fresh)
+	find(Hash(other), "", ErrGone)
+	lookups(2) // One that was known is gone when it is not there.
+	n.addresses = []string{self, other}
+	find(Hash(other), other, nil)
+	n.err = errors.New("no DNS")
+	p.age(fresh)
+	find(Hash(other), other, nil) // What was known stays.
+	find(Hash("192.0.2.3:8081"), "", ErrUnknown)
+}
+
+// TestNewcomers: name servers know a new replica late.
+func TestNewcomers(t *testing.T) {
+	const third = "192.0.2.3:8081"
+	p := New(nil, slog.New(slog.DiscardHandler))
+	count := 0
+	p.resolve = func(context.Context) ([]string, error) {
+		if count++; count < 10 {
+			return []string{self, other}, nil
+		}
+		return []string{self, other, third}, nil
+	}
+	p.At(self)
+	p.pause = time.Nanosecond
+	if got, err := p.Find(t.Context(), Hash(third)); got != third || err != nil || count != 10 {
+		t.Errorf("got %q, %v after %d lookups", got, err, count)
+	}
+	nobody := Hash("192.0.2.4:8081")
+	if _, err := p.Find(t.Context(), nobody); !errors.Is(err, ErrGone) || count != 10+1+looks {
+		t.Errorf("got %v after %d lookups", err, count)
+	}
+	if _, err := p.Find(t.Context(), nobody); !errors.Is(err, ErrGone) || count != 10+2+looks {
+		t.Errorf("again: got %v after %d lookups", err, count)
+	}
+	t.Run("the client leaves", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		p.pause = time.Hour
+		if _, err := p.Find(ctx, Hash("192.0.2.5:8081")); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("too many wait", func(t *testing.T) {
+		for range maxWaiting {
+			p.waiting <- struct{}{}
+		}
+		if _, err := p.Find(t.Context(), Hash("192.0.2.6:8081")); !errors.Is(err, ErrGone) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("what is gone is not remembered without bounds", func(t *testing.T) {
+		for i := range 2 * maxPast {
+			p.bury(strconv.Itoa(i))
+		}
+		if len(p.past) > maxPast {
+			t.Errorf("%d hashes", len(p.past))
+		}
+	})
 }
 
 func TestElsewhere(t *testing.T) {
@@ -110,7 +154,7 @@ func TestElsewhere(t *testing.T) {
 }
 
 func TestHash(t *testing.T) {
-	if Hash(self) == Hash(other) || len(Hash(self)) != 8 || strings.Contains(Hash(self), ".") {
+	if Hash(self) == Hash(other) || !isHash(Hash(self)) || isHash("x") || isHash("ABCDEFGH") {
 		t.Errorf("got %q, %q", Hash(self), Hash(other))
 	}
 }

@@ -83,6 +83,9 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 	if request.Era == engine.Legacy && m.Method != mcp.MethodInitialize && t.elsewhere(w, r, b.in.Bytes()) {
 		return
 	}
+	if request.Era == engine.Modern && t.parkedElsewhere(w, r, m, b.in.Bytes()) {
+		return
+	}
 	x, status, err := bind(w, r, h, request)
 	if err != nil {
 		writeJSON(w, status, wire.AppendError(b.out, m.ID, err))

@@ -88,7 +88,7 @@ func managing(t *testing.T, timing Timing, upstreams ...serverconfig.Upstream) *
 	web := &http.Transport{}
 	m := New(Options{
 		Client:      func(*serverconfig.TLS) (*http.Client, error) { return &http.Client{Transport: web}, nil },
-		Credentials: credentials.New(t.TempDir()), Version: "test", Log: slog.New(slog.DiscardHandler), Timing: timing, Self: "me",
+		Credentials: credentials.New(t.TempDir()), Version: "test", Log: slog.New(slog.DiscardHandler), Timing: timing, Self: func() string { return "me" },
 		Changed: func() {
 			select {
 			case changed <- struct{}{}:

@@ -83,8 +83,9 @@ type Options struct {
 	Log     *slog.Logger
 	// Timing; DefaultTiming when zero.
 	Timing Timing
-	// Self names this replica to others: see call.ParkedState.
-	Self string
+	// Self names this replica to others, see call.ParkedState; nil for one that
+	// has no name.
+	Self func() string
 }
 
 // Manager holds the upstreams of the served catalog.
@@ -122,6 +123,9 @@ func New(options Options) *Manager {
 		sources: map[string]*source{}, follows: map[string]*follows{},
 	}
 	m.timing.Idle, m.timing.Park = cmp.Or(m.timing.Idle, defaultIdle), cmp.Or(m.timing.Park, defaultPark)
+	if m.options.Self == nil {
+		m.options.Self = func() string { return "" }
+	}
 	m.parking = newParking(m.timing.Park, m.metrics.parked)
 	m.maxBytes.Store(defaultMaxBytes)
 	m.life, m.cancel = context.WithCancel(context.Background())

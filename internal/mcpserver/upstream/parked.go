@@ -152,7 +152,7 @@ func (p *parked) park(requests []byte) error {
 		p.cancel(err)
 		return err
 	}
-	return &askedError{&call.Result{Input: &call.Input{Requests: requests, State: call.ParkedState(p.m.options.Self, id)}}}
+	return &askedError{&call.Result{Input: &call.Input{Requests: requests, State: call.ParkedState(p.m.options.Self(), id)}}}
 }
 
 // answer hands the caller's answers to the server. What it left open is asked

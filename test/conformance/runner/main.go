@@ -8,7 +8,7 @@
 //
 // Each URL is judged by all that each revision requires of a server, -probe by
 // what it requires of a client that connects and lists. What is not scored is
-// shown. The totals are also written to FOLDER/totals. The exit status is 1
+// shown. The totals are written to FOLDER/totals. The exit status is 1
 // when something failed that -expected does not name, or when something
 // passed that it names.
 package main
@@ -49,7 +49,7 @@ func main() {
 	flag.StringVar(&o.suite.expected, "expected", "", "YAML file of scenarios that are expected to fail")
 	flag.StringVar(&o.probe, "probe", "", "client to judge")
 	flag.StringVar(&o.inspector, "inspector", "", "script of @modelcontextprotocol/inspector, to list and call by it too")
-	flag.StringVar(&o.title, "title", "CONFORMANCE", "first word of the totals")
+	flag.StringVar(&o.title, "title", "CONFORMANCE", "first words of the totals")
 	ports := flag.String("local", "", "ports of 127.0.0.1, one for each URL: the suite calls the servers there, each request over a new connection")
 	flag.Parse()
 	if *ports != "" {
@@ -140,7 +140,6 @@ func run(ctx context.Context, o *options) error {
 	if err := os.WriteFile(filepath.Join(o.suite.out, "totals"), []byte(text), 0o600); err != nil {
 		return err
 	}
-	fmt.Print("\n", text)
 	if bad {
 		return errors.New("not all is as expected")
 	}

@@ -6,7 +6,9 @@ package harness
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -60,4 +62,26 @@ func post(ctx context.Context, pod *corev1.Pod, path string) error {
 		return fmt.Errorf("%s of pod %s answers %s", path, pod.Name, resp.Status)
 	}
 	return nil
+}
+
+// TrySetMode is SetMode of a pod that may be gone.
+func TrySetMode(ctx context.Context, pod *corev1.Pod, mode string) error {
+	return post(context.WithoutCancel(ctx), pod, "/mode/"+mode)
+}
+
+// OpenSessions is how many sessions a pod of fakemcp has open.
+func OpenSessions(ctx context.Context, pod *corev1.Pod) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:8081/sessions", pod.Status.PodIP), nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64))
+	return strings.TrimSpace(string(body)), err
 }

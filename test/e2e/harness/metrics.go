@@ -44,18 +44,29 @@ func (n *Namespace) Scraper(ctx context.Context) *Scraper {
 	return &Scraper{cluster: n.Cluster, token: answer.Status.Token}
 }
 
+// Count is how many series of the metric have each of labels, over all pods of
+// the operator.
+func (s *Scraper) Count(ctx context.Context, metric string, labels ...string) float64 {
+	GinkgoHelper()
+	n := 0.0
+	for _, pod := range s.cluster.OperatorPods(ctx) {
+		s.each(ctx, &pod, metric, labels, func(float64) { n++ })
+	}
+	return n
+}
+
 // Sum adds up the series of the metric whose labels hold each of labels
 // (written as name="value"), over all pods of the operator.
 func (s *Scraper) Sum(ctx context.Context, metric string, labels ...string) float64 {
 	GinkgoHelper()
 	sum := 0.0
 	for _, pod := range s.cluster.OperatorPods(ctx) {
-		sum += s.sumOf(ctx, &pod, metric, labels)
+		s.each(ctx, &pod, metric, labels, func(value float64) { sum += value })
 	}
 	return sum
 }
 
-func (s *Scraper) sumOf(ctx context.Context, pod *corev1.Pod, metric string, labels []string) float64 {
+func (s *Scraper) each(ctx context.Context, pod *corev1.Pod, metric string, labels []string, do func(float64)) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -69,15 +80,13 @@ func (s *Scraper) sumOf(ctx context.Context, pod *corev1.Pod, metric string, lab
 	Expect(err).NotTo(HaveOccurred())
 	defer resp.Body.Close()
 	Expect(resp.StatusCode).To(Equal(http.StatusOK), "metrics of the operator")
-	sum := 0.0
 	scanner := bufio.NewScanner(resp.Body)
 	for scanner.Scan() {
 		if value, ok := sample(scanner.Text(), metric, labels); ok {
-			sum += value
+			do(value)
 		}
 	}
 	Expect(scanner.Err()).NotTo(HaveOccurred())
-	return sum
 }
 
 // sample reads a line of the Prometheus text format, if it is of metric.

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Copyright 2026 The Espalier Authors.
+# SPDX-License-Identifier: Apache-2.0
+#
+# hack/soak.sh runs what takes too long for every change. Each pass runs,
+# whatever became of the ones before; the last lines say how each ended.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+# The cost of fleets, then the conformance suite with upstreams of one era.
+passes=(
+  'hack/scale -fleets=100x2,1000x2,3000x2,500x1'
+  'hack/conformance.sh pinned'
+)
+verdicts=()
+failed=0
+for pass in "${passes[@]}"; do
+  printf '\n=== %s\n' "$pass"
+  start=$SECONDS verdict=ok
+  # A pass is a command and its arguments.
+  $pass || { verdict=FAILED failed=1; }
+  verdicts+=("$(printf 'SOAK %-50s %6d s  %s' "$pass" $((SECONDS - start)) "$verdict")")
+done
+printf '\n'
+printf '%s\n' "${verdicts[@]}"
+exit $failed
