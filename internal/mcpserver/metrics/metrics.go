@@ -52,7 +52,7 @@ func New(version string) *Metrics {
 		Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	}, []string{"tool"})
 	m.refused = counter("requests_refused_total", "Requests refused before any method ran, by reason.", "reason")
-	m.ruleFailed = counter("rule_failures_total", "Rules that could not be evaluated and so hid an entry (access) or limited a call (limits).", "rules")
+	m.ruleFailed = counter("rule_failures_total", "Rules that could not be evaluated and so hid an entry (access, upstreams) or limited a call (limits).", "rules")
 	m.tokens = counter("token_requests_total", "Requests to token endpoints of connections, by grant and outcome (ok, or a reason).", "grant", "outcome")
 	m.reloads = counter("catalog_reloads_total", "Catalogs found on disk, by what became of them.", "state")
 	m.catalog = gauge("catalog_info", "1 for the digest of the catalog that is served.", "digest")
@@ -116,7 +116,8 @@ func (m *Metrics) ForgetEntry(kind, name string) {
 // Refused notes a request that no method saw.
 func (m *Metrics) Refused(reason string) { m.refused.WithLabelValues(reason).Inc() }
 
-// RuleFailed notes a rule of access or limits that could not be evaluated.
+// RuleFailed notes a rule of access, limits or upstreams that could not be
+// evaluated.
 func (m *Metrics) RuleFailed(rules string) { m.ruleFailed.WithLabelValues(rules).Inc() }
 
 // Token notes a request to a token endpoint.
