@@ -38,7 +38,7 @@ func (f *failure) final() bool {
 // older reports whether a server refuses like this that knows HTTP with SSE
 // alone; the statuses are those that the specification names.
 func (f *failure) older() bool {
-	return f.outcome == UnexpectedStatus &&
+	return (f.outcome == UnexpectedStatus || f.outcome == HandshakeRejected) &&
 		(f.status == http.StatusBadRequest || f.status == http.StatusNotFound || f.status == http.StatusMethodNotAllowed)
 }
 

@@ -42,6 +42,8 @@ func (s *source) watch(ctx context.Context, l *lease) error {
 	defer credential.Stop()
 	refresh := time.NewTimer(s.nextRefresh(false))
 	defer refresh.Stop()
+	again := newRereads(s.m.timing.Again)
+	defer again.timer.Stop()
 	told := false
 	for {
 		var err error
@@ -72,6 +74,10 @@ func (s *source) watch(ctx context.Context, l *lease) error {
 		case <-l.Changed():
 			err = s.reload(ctx, l)
 			refresh.Reset(s.nextRefresh(told))
+			again.begin(mcp.IsModern(l.Version()))
+		case <-again.timer.C:
+			err = s.unlessBusy(ctx, l, s.reload)
+			again.next()
 		case <-refresh.C:
 			err = s.unlessBusy(ctx, l, s.reload)
 			refresh.Reset(s.nextRefresh(told))
@@ -79,6 +85,45 @@ func (s *source) watch(ctx context.Context, l *lease) error {
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// rereads say when lists are read again after a change that was told. Behind
+// one address there may be several replicas, and the one that answers in the
+// modern era is not always the one that told: it may not have the change yet.
+type rereads struct {
+	timer       *time.Timer
+	first, wait time.Duration
+	left        int
+}
+
+const (
+	// maxRereads and their factor span the time in which replicas of a server
+	// of ours load a catalog.
+	maxRereads   = 4
+	rereadFactor = 4
+)
+
+func newRereads(first time.Duration) *rereads {
+	r := &rereads{timer: time.NewTimer(time.Hour), first: first}
+	r.timer.Stop()
+	return r
+}
+
+// begin begins anew, if there may be replicas to disagree.
+func (r *rereads) begin(replicas bool) {
+	if r.first == 0 || !replicas {
+		return
+	}
+	r.wait, r.left = r.first, maxRereads
+	r.timer.Reset(r.wait)
+}
+
+// next goes on after one.
+func (r *rereads) next() {
+	r.wait *= rereadFactor
+	if r.left--; r.left > 0 {
+		r.timer.Reset(r.wait)
 	}
 }
 

@@ -12,8 +12,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// pause stands between two messages of a call, so that they arrive apart.
-const pause = 50 * time.Millisecond
+const (
+	// pause stands between two messages of a call, so that they arrive apart.
+	pause = 50 * time.Millisecond
+	// travel is what a change gets to go through servers that stand in front
+	// before the call that made it is answered: what comes next finds lists
+	// at rest.
+	travel = 400 * time.Millisecond
+)
 
 // tellers have more to say than their answer.
 func (f *fixtures) tellers() []tool {
@@ -88,16 +94,18 @@ type transient struct {
 }
 
 // toggle adds the entry, or removes it: each call changes the list.
-func (t *transient) toggle(add, remove func()) *mcp.CallToolResult {
+func (t *transient) toggle(ctx context.Context, add, remove func()) (*mcp.CallToolResult, error) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.present = !t.present
+	result := say("An entry was removed from the list.")
 	if t.present {
 		add()
-		return say("An entry was added to the list.")
+		result = say("An entry was added to the list.")
+	} else {
+		remove()
 	}
-	remove()
-	return say("An entry was removed from the list.")
+	t.mu.Unlock()
+	return result, wait(ctx, travel)
 }
 
 // changers change the lists.
@@ -108,24 +116,24 @@ func (f *fixtures) changers() []tool {
 	}
 }
 
-func (f *fixtures) changeTools(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (f *fixtures) changeTools(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	const name = "transient_tool"
-	return f.tools.toggle(func() {
+	return f.tools.toggle(ctx, func() {
 		f.server.AddTool(&mcp.Tool{Name: name, Description: "Comes and goes.", InputSchema: json.RawMessage(noArguments)},
 			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return say("Still here."), nil
 			})
-	}, func() { f.server.RemoveTools(name) }), nil
+	}, func() { f.server.RemoveTools(name) })
 }
 
-func (f *fixtures) changePrompts(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (f *fixtures) changePrompts(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	const name = "transient_prompt"
-	return f.prompts.toggle(func() {
+	return f.prompts.toggle(ctx, func() {
 		f.server.AddPrompt(&mcp.Prompt{Name: name, Description: "Comes and goes."},
 			func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 				return prompt("Still here."), nil
 			})
-	}, func() { f.server.RemovePrompts(name) }), nil
+	}, func() { f.server.RemovePrompts(name) })
 }
 
 // prompt is a prompt of one line.
