@@ -51,7 +51,7 @@ func New(version string) *Metrics {
 		Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	}, []string{"tool"})
 	m.refused = counter("requests_refused_total", "Requests refused before any method ran, by reason.", "reason")
-	m.ruleFailed = counter("rule_failures_total", "Rules that could not be evaluated and so hid an entry (access) or limited a call (limits).", "rules")
+	m.ruleFailed = counter("rule_failures_total", "Rules that could not be evaluated and so hid an entry (access, upstreams) or limited a call (limits).", "rules")
 	m.reloads = counter("catalog_reloads_total", "Catalogs found on disk, by what became of them.", "state")
 	m.catalog = gauge("catalog_info", "1 for the digest of the catalog that is served.", "digest")
 	inFlight, streams := gauge("calls_in_flight", "Calls that run."), gauge("streams", "Open streams: of subscriptions, and of sessions.")
@@ -114,7 +114,8 @@ func (m *Metrics) ForgetEntry(kind, name string) {
 // Refused notes a request that no method saw.
 func (m *Metrics) Refused(reason string) { m.refused.WithLabelValues(reason).Inc() }
 
-// RuleFailed notes a rule of access or limits that could not be evaluated.
+// RuleFailed notes a rule of access, limits or upstreams that could not be
+// evaluated.
 func (m *Metrics) RuleFailed(rules string) { m.ruleFailed.WithLabelValues(rules).Inc() }
 
 // Reload notes a catalog found on disk.
