@@ -58,7 +58,9 @@ func (s *source) passToChild(ctx context.Context, c *call.Call, x *exchange, w w
 		defer s.pool.release(e, true)
 		leave := e.join(c, w)
 		defer leave()
-		return s.passModern(ctx, c, x, w, e.session)
+		raw, err := s.passModern(ctx, c, x, w, e.session)
+		e.ended(ctx, err)
+		return raw, err
 	}
 	return s.passExclusive(ctx, c, x, w, e)
 }
@@ -78,6 +80,7 @@ func (s *source) passExclusive(ctx context.Context, c *call.Call, x *exchange, w
 	leave := e.join(c, w)
 	raw, err := x.send(ctx, e.session, client.Aside{Progress: c.Progress, Notify: notifier(c, w)})
 	leave()
+	e.ended(ctx, err)
 	s.pool.release(e, err == nil || rpcOnly(err))
 	return raw, err
 }

@@ -87,6 +87,8 @@ func (b *bridged) pass(ctx context.Context, x *exchange) ([]byte, error) {
 	}
 	switch {
 	case s.config.Stdio != nil && s.config.Stdio.PerClient:
+		b.l.users.Add(-1) // It is not used for this call.
+		defer b.l.users.Add(1)
 		return s.passToChild(ctx, c, x, w, modern)
 	case modern:
 		return s.passModern(ctx, c, x, w, shared)

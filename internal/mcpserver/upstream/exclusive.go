@@ -6,6 +6,7 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -51,6 +52,8 @@ type exclusive struct {
 	mu      sync.Mutex
 	level   string
 	running []asker
+	// hangs: it does not answer any more, and is not asked to end.
+	hangs bool
 }
 
 // asker is a call that runs on an exclusive session.
@@ -232,6 +235,41 @@ func (e *exclusive) takeTurn(ctx context.Context) (release func(), err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// ended looks at a child whose call took too long: one that does not answer at
+// all serves its client no further.
+func (e *exclusive) ended(ctx context.Context, err error) {
+	if e.solo || err == nil || !errors.Is(context.Cause(ctx), call.ErrTimeout) {
+		return
+	}
+	m := e.pool.s.m
+	m.spawn(func() {
+		ctx, cancel := context.WithTimeout(m.life, m.timing.Handshake)
+		defer cancel()
+		if e.session.Check(ctx) == nil || m.life.Err() != nil {
+			return
+		}
+		e.mu.Lock()
+		e.hangs = true
+		e.mu.Unlock()
+		e.pool.s.log.Warn("The child of a client does not answer and is ended")
+		e.pool.lose(e)
+	})
+}
+
+// close ends the session: at once where that is all that helps.
+func (e *exclusive) close() {
+	e.mu.Lock()
+	hangs := e.hangs
+	e.mu.Unlock()
+	if hangs {
+		e.session.Abort()
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	e.session.Close(ctx)
 }
 
 // giveUp ends what waits for callers.
