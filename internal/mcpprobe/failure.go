@@ -26,7 +26,7 @@ type failure struct {
 // pointless: it is not the request that was wrong.
 func (f *failure) final() bool {
 	switch f.outcome {
-	case Canceled, InvalidTarget, ProbeDenied, DNSFailed, ConnectionRefused, Unreachable, Redirected,
+	case Canceled, InvalidTarget, ProbeDenied, TokenFailed, DNSFailed, ConnectionRefused, Unreachable, Redirected,
 		TLSUntrusted, TLSExpired, TLSWrongName, TLSClientCertificate, TLSNotOffered, TLSExpected, TLSFailed:
 		return true
 	case Timeout:
@@ -38,7 +38,7 @@ func (f *failure) final() bool {
 // older reports whether a server refuses like this that knows HTTP with SSE
 // alone; the statuses are those that the specification names.
 func (f *failure) older() bool {
-	return f.outcome == UnexpectedStatus &&
+	return (f.outcome == UnexpectedStatus || f.outcome == HandshakeRejected) &&
 		(f.status == http.StatusBadRequest || f.status == http.StatusNotFound || f.status == http.StatusMethodNotAllowed)
 }
 

@@ -6,6 +6,7 @@ package mcpserver_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/mcpserver"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 	"github.com/espalier-dev/espalier/internal/sse"
@@ -213,6 +215,35 @@ func TestCredentialOverStdio(t *testing.T) {
 		// In memory nobody is known.
 		if m := connectMemory(t, f, true).ask("tools/list", ""); errorOf(m) != mcp.CodeUnauthorized {
 			t.Errorf("in memory: %v", m)
+		}
+	}
+}
+
+// TestProbeOfTransports: the operator's probe proves a server over each of its
+// transports, and over SSE without being told.
+func TestProbeOfTransports(t *testing.T) {
+	g := startGuarded(t, func(c *serverconfig.Config) { c.Transports = every().Transports }, tool("ping", nil))
+	probe := mcpprobe.New(mcpprobe.Options{Policy: mcpprobe.Policy{AllowLoopback: true}})
+	defer probe.Close()
+	for _, tt := range []struct {
+		url             string
+		transport, want mcpprobe.Transport
+		era             mcpprobe.Era
+	}{
+		{"http://%s/mcp", mcpprobe.TransportStreamableHTTP, mcpprobe.TransportStreamableHTTP, mcpprobe.EraModern},
+		{"http://%s/sse", mcpprobe.TransportSSE, mcpprobe.TransportSSE, mcpprobe.EraLegacy},
+		{"http://%s/sse", mcpprobe.TransportAuto, mcpprobe.TransportSSE, mcpprobe.EraLegacy},
+		{"ws://%s/ws", mcpprobe.TransportWebSocket, mcpprobe.TransportWebSocket, mcpprobe.EraModern},
+	} {
+		target := mcpprobe.Target{URL: fmt.Sprintf(tt.url, g.server.Addr()), Transport: tt.transport}
+		target.BearerToken = func() (string, error) { return g.probeToken(), nil }
+		r := probe.Probe(context.Background(), target)
+		if r.Outcome != mcpprobe.Proved || r.Transport != tt.want || r.Era != tt.era || len(r.Tools.Tools) != 1 || r.CatalogDigest != g.server.Report().CatalogDigest {
+			t.Errorf("%s as %q: %+v", tt.url, tt.transport, r)
+		}
+		target.BearerToken = nil
+		if r := probe.Probe(context.Background(), target); r.Outcome != mcpprobe.AuthRequired {
+			t.Errorf("%s without a credential: %s", tt.url, r.Outcome)
 		}
 	}
 }

@@ -95,6 +95,7 @@ var _ = Describe("The examples", func() {
 		}).WithTimeout(harness.RotationTimeout).WithPolling(2 * harness.Poll).Should(Succeed())
 		Expect(ask("front", "welcome", `{"name":"Ada"}`)).To(HaveKeyWithValue("text", "Hello, Ada!"))
 		Expect(ask("front", "every_echo", `{"message":"hi"}`)).To(HaveKeyWithValue("text", ContainSubstring("hi")))
+		Expect(ask("front", "repeat", `{"message":"hi"}`)).To(HaveKeyWithValue("text", ContainSubstring("hi")))
 
 		By("OpenAPI documents")
 		Eventually(ctx, func(g Gomega) {

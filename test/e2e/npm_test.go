@@ -26,7 +26,10 @@ const (
 	wrappedTools    = everythingTools - 1
 	memoryTools     = 9
 	filesystemTools = 14
-	npmFolder       = "/app/node_modules/@modelcontextprotocol/"
+	// Resources and prompts of server-everything, and of server-memory.
+	everythingResources, everythingPrompts = 7, 4
+	memoryResources                        = 1
+	npmFolder                              = "/app/node_modules/@modelcontextprotocol/"
 )
 
 // npmStdio wraps a server from npm that lies ready in its image.
@@ -60,18 +63,22 @@ var _ = Describe("Servers that others wrote", func() {
 		}
 		ns.Create(ctx, front)
 
-		counts := map[string]int{
-			"every": wrappedTools, "memory": memoryTools, "files": filesystemTools,
-			"front": 2*wrappedTools + memoryTools + filesystemTools,
-		}
-		for name, want := range counts {
+		// URIs have no prefix: two upstreams with the same resources serve them once.
+		for name, want := range map[string][3]int{
+			"every":  {wrappedTools, everythingResources, everythingPrompts},
+			"memory": {memoryTools, memoryResources, 0},
+			"files":  {filesystemTools, 0, 0},
+			"front":  {2*wrappedTools + memoryTools + filesystemTools, everythingResources + memoryResources, 2 * everythingPrompts},
+		} {
 			server := ns.AwaitServer(ctx, name, harness.ImageTimeout, harness.Ready,
 				harness.Is(v1alpha1.ConditionUpstreamsReady, metav1.ConditionTrue, v1alpha1.ReasonUpstreamsReady))
-			Eventually(ctx, func() *int32 {
+			Eventually(ctx, func(g Gomega) {
 				ns.Get(ctx, name, server)
-				return server.Status.ToolCount
-			}).WithTimeout(harness.ServedTimeout).WithPolling(harness.Poll).Should(HaveValue(BeEquivalentTo(want)), name)
-			harness.Say("%s: %d tools; upstreams %s", name, want, told(server))
+				g.Expect(server.Status.ToolCount).To(HaveValue(BeEquivalentTo(want[0])), "tools of %s", name)
+				g.Expect(server.Status.ResourceCount).To(HaveValue(BeEquivalentTo(want[1])), "resources of %s", name)
+				g.Expect(server.Status.PromptCount).To(HaveValue(BeEquivalentTo(want[2])), "prompts of %s", name)
+			}).WithTimeout(harness.ServedTimeout).WithPolling(harness.Poll).Should(Succeed())
+			harness.Say("%s: %d tools, %d resources, %d prompts; upstreams %s", name, want[0], want[1], want[2], told(server))
 		}
 		ns.AwaitServer(ctx, "every", harness.StatusTimeout, harness.Is(v1alpha1.ConditionUpstreamsReady, metav1.ConditionTrue).
 			Saying("TasksUnsupported", "simulate-research-query"))
@@ -156,6 +163,19 @@ func callEverything(ctx SpecContext, peer *harness.Peer, version, prefix, era st
 	result, err = session.CallTool(ctx, &sdk.CallToolParams{Name: prefix + "get-structured-content", Arguments: map[string]any{"location": "New York"}})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(result.StructuredContent).To(HaveKey("temperature"))
+
+	read, err := session.ReadResource(ctx, &sdk.ReadResourceParams{URI: "demo://resource/static/document/features.md"})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(read.Contents[0].Text).To(ContainSubstring("Everything Server"))
+	read, err = session.ReadResource(ctx, &sdk.ReadResourceParams{URI: "demo://resource/dynamic/text/7"})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(read.Contents[0].Text).To(ContainSubstring("7"))
+	templates, err := session.ListResourceTemplates(ctx, nil)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(templates.ResourceTemplates).To(HaveLen(2))
+	prompt, err := session.GetPrompt(ctx, &sdk.GetPromptParams{Name: prefix + "args-prompt", Arguments: map[string]string{"city": "Bern"}})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(prompt.Messages[0].Content.(*sdk.TextContent).Text).To(ContainSubstring("Bern"))
 
 	params := &sdk.CallToolParams{Name: prefix + "trigger-long-running-operation", Arguments: map[string]any{"duration": 1, "steps": 2}}
 	params.SetProgressToken("of-" + era)

@@ -104,7 +104,7 @@ func TestAdoption(t *testing.T) {
 func (w *world) children() []client.Object {
 	w.Helper()
 	return []client.Object{
-		get(w, "web-mcp", &appsv1.Deployment{}), get(w, "web-mcp", &corev1.Service{}),
+		get(w, "web-mcp", &appsv1.Deployment{}), get(w, "web-mcp", &corev1.Service{}), get(w, "web-mcp-peers", &corev1.Service{}),
 		get(w, "web-mcp", &policyv1.PodDisruptionBudget{}), get(w, "web-mcp-catalog", &corev1.ConfigMap{}),
 	}
 }

@@ -133,3 +133,35 @@ func TestChildConditions(t *testing.T) {
 		t.Errorf("catalog %+v, %v", config, err)
 	}
 }
+
+// TestUpstreamHandlerConditions: a tool that an upstream answers, from a server
+// that has no such upstream to one that has; who is served, and what is counted
+// of the other kinds.
+func TestUpstreamHandlerConditions(t *testing.T) {
+	w := newWorld(t)
+	w.server(`{}`)
+	w.tool("find", `upstream: {name: orders, tool: q}`)
+	w.toolBecomes("find", map[string]string{"Accepted": "True Accepted", "ResolvedRefs": "False UpstreamNotFound"})
+	w.apply(`{kind: MCPServer, metadata: {name: web}, spec: {tools: {retrieve: true}, upstreams: [{name: orders, url: "http://orders.test/mcp", when: "principal.kind =="}]}}`)
+	w.becomes(map[string]string{"Accepted": "False InvalidUpstream"})
+	w.apply(`{kind: MCPServer, metadata: {name: web}, spec: {tools: {retrieve: true}, upstreams: [{name: orders, url: "http://orders.test/mcp", when: "principal.kind == 'JWT'"}]}}`)
+	w.becomes(map[string]string{"Accepted": "True Accepted"})
+	w.toolBecomes("find", map[string]string{"ResolvedRefs": "True ResolvedRefs"})
+	w.eventually(soon, "the catalog", func() string {
+		config, _, err := w.catalog()
+		if err != nil || len(config.Upstreams) != 1 || len(config.Tools) != 1 {
+			return "it is not there"
+		}
+		if got := config.Tools[0].Upstream; got == nil || got.Upstream != "orders" || got.Tool != "q" || !config.Retrieve || config.Upstreams[0].When != "principal.kind == 'JWT'" {
+			return "it is another one"
+		}
+		return ""
+	})
+	w.rollOut()
+	w.targeted(1)
+	w.prove(w.fronting(nil, podreport.Upstream{Name: "orders", State: podreport.UpstreamReady, Protocol: "2026-07-28", Tools: 1, Resources: 3, Prompts: 2}))
+	w.becomes(map[string]string{"Ready": "True Proved", "UpstreamsReady": "True UpstreamsReady"})
+	if u := w.web().Status.Upstreams; len(u) != 1 || *u[0].Tools != 1 || *u[0].Resources != 3 || *u[0].Prompts != 2 {
+		t.Errorf("status %+v", u)
+	}
+}

@@ -195,6 +195,17 @@ type declared[E Listed] struct {
 	// same reports whether an entry was made from the same declaration.
 	same  func(E) bool
 	build func() (E, *buildError)
+	// rebuild, if set, is build where before was made from another declaration
+	// of the name: what of it is still right need not be made again.
+	rebuild func(before E) (E, *buildError)
+}
+
+// make makes the entry.
+func (d *declared[E]) make(before E, known bool) (E, *buildError) {
+	if known && d.rebuild != nil {
+		return d.rebuild(before)
+	}
+	return d.build()
 }
 
 // build makes a list. What previous (may be nil) already prepared and is
@@ -216,7 +227,7 @@ func build[E Listed](s *Snapshot, kind string, previous *list[E], entries []decl
 			entry, known = previous.known[id]
 		}
 		if !known || !d.same(entry) {
-			made, err := prepare(d.build)
+			made, err := prepare(func() (E, *buildError) { return d.make(entry, known) })
 			if err != nil {
 				s.reject(kind, d.name, err.reason, err.Error())
 				continue

@@ -4,6 +4,7 @@
 package registry
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 
@@ -26,6 +27,8 @@ type Tool struct {
 	Retrieve bool
 
 	config serverconfig.Tool
+	// input and output are the raw schemas; output is nil for none.
+	input, output []byte
 }
 
 // Keys of the identity in definitions.
@@ -60,47 +63,68 @@ func (e *buildError) Unwrap() error { return e.err }
 func declareTool(config serverconfig.Tool, factory HandlerFactory) declared[*Tool] {
 	return declared[*Tool]{
 		name: config.Name, when: config.When, source: config.Source,
-		same:  func(t *Tool) bool { return reflect.DeepEqual(t.config, config) },
-		build: func() (*Tool, *buildError) { return buildTool(config, factory) },
+		same:    func(t *Tool) bool { return reflect.DeepEqual(t.config, config) },
+		build:   func() (*Tool, *buildError) { return buildTool(config, factory, nil) },
+		rebuild: func(before *Tool) (*Tool, *buildError) { return buildTool(config, factory, before) },
 	}
 }
 
-func buildTool(config serverconfig.Tool, factory HandlerFactory) (*Tool, *buildError) {
+// buildTool makes a tool. Of before, which may be nil, it takes over what is
+// costly to compile and has not changed.
+func buildTool(config serverconfig.Tool, factory HandlerFactory, before *Tool) (*Tool, *buildError) {
 	t := &Tool{Entry: Entry{Name: config.Name, Metadata: config.Metadata, kind: access.Tool, source: config.Source}, config: config}
 	definition, failure := t.decode(config.Definition, keyName)
 	if failure != nil {
 		return nil, failure
 	}
-	if failure := t.compileSchemas(definition); failure != nil {
+	t.input, t.output = definition.Get("inputSchema"), definition.Get("outputSchema")
+	if before != nil && bytes.Equal(t.input, before.input) && bytes.Equal(t.output, before.output) && t.config.Source == before.config.Source {
+		t.Input, t.Output, t.Unchecked = before.Input, before.Output, before.Unchecked
+	} else if failure := t.compileSchemas(); failure != nil {
 		return nil, failure
 	}
-	var err error
-	if t.Handler, err = factory(&t.config, t.Input); err != nil {
-		return nil, &buildError{ReasonInvalidHandler, err}
+	if before != nil && t.Input == before.Input && sameHandler(t.config, before.config) {
+		t.Handler = before.Handler
+	} else if failure := t.makeHandler(factory); failure != nil {
+		return nil, failure
 	}
-	if output := definition.Get("outputSchema"); output != nil && !isObjectSchema(output) {
+	if t.output != nil && !isObjectSchema(t.output) {
 		// Older revisions know only objects there.
 		t.Legacy = without(definition, "outputSchema")
 	}
 	return t, nil
 }
 
+func (t *Tool) makeHandler(factory HandlerFactory) (failure *buildError) {
+	var err error
+	if t.Handler, err = factory(&t.config, t.Input); err != nil {
+		return &buildError{ReasonInvalidHandler, err}
+	}
+	return nil
+}
+
+// sameHandler reports whether two declarations of one name make the same
+// handler of the same schema. How a tool is described is no business of it.
+func sameHandler(a, b serverconfig.Tool) bool {
+	a.Definition, b.Definition, a.Metadata, b.Metadata = nil, nil, nil, nil
+	return reflect.DeepEqual(a, b)
+}
+
 // compileSchemas fills Input and Output. Of a tool of an upstream a schema
 // that cannot be compiled is passed on: the server behind applies it.
-func (t *Tool) compileSchemas(definition wire.Object) *buildError {
+func (t *Tool) compileSchemas() *buildError {
 	var err error
-	input, output := definition.Get("inputSchema"), definition.Get("outputSchema")
 	foreign := serverconfig.FromUpstream(t.config.Source)
-	if t.Input, err = schema.CompileInput(input); err != nil {
-		if !foreign || !wire.IsObject(input) {
+	if t.Input, err = schema.CompileInput(t.input); err != nil {
+		if !foreign || !wire.IsObject(t.input) {
 			return &buildError{ReasonInvalidInput, err}
 		}
 		t.Input, t.Unchecked = schema.Unchecked(), true
 	}
-	if output == nil {
+	if t.output == nil {
 		return nil
 	}
-	if t.Output, err = schema.Compile(output); err != nil {
+	if t.Output, err = schema.Compile(t.output); err != nil {
 		if !foreign {
 			return &buildError{ReasonInvalidOutput, err}
 		}

@@ -6,6 +6,7 @@ package client
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -51,7 +52,7 @@ func (s *Session) negotiate(ctx context.Context) error {
 func (s *Session) legacy(ctx context.Context, version string) error {
 	err := s.initialize(ctx, version)
 	var known *Error
-	if !errors.As(err, &known) || known.Reason != UnexpectedStatus || known.Status/100 != 4 {
+	if !errors.As(err, &known) || !known.older() {
 		return err
 	}
 	older := newSSE(s.options, s.hear, s.asks)
@@ -62,6 +63,17 @@ func (s *Session) legacy(ctx context.Context, version string) error {
 	s.carrier.close(ctx)
 	s.carrier = older
 	return s.initialize(ctx, version)
+}
+
+// older reports whether a server refuses like this that knows HTTP with SSE
+// alone. The specification names three statuses; what comes with them may be an
+// error of the protocol.
+func (e *Error) older() bool {
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
+		return e.Reason == UnexpectedStatus || e.Reason == HandshakeRejected
+	}
+	return e.Reason == UnexpectedStatus && e.Status/100 == 4
 }
 
 // discover shakes hands in the modern era. offered are the versions that the

@@ -84,6 +84,8 @@ func Connect(ctx context.Context, options Options) (*Session, error) {
 	var err error
 	if options.Process != nil {
 		err = s.connectStdio(ctx)
+	} else if isWebSocket(options.URL) {
+		err = s.connectWebSocket(ctx)
 	} else {
 		s.carrier = newHTTP(&options, s.hear, s.asks)
 		err = s.negotiate(ctx)
@@ -97,6 +99,15 @@ func Connect(ctx context.Context, options Options) (*Session, error) {
 		return nil, s.ended(inPhase(err, PhaseHandshake))
 	}
 	return s, nil
+}
+
+func (s *Session) connectWebSocket(ctx context.Context) error {
+	c, err := openWebSocket(ctx, s.options, s.hear, s.asks)
+	if err != nil {
+		return err
+	}
+	s.carrier = c
+	return s.negotiate(ctx)
 }
 
 // ended adds how a child ended to an error that tells that it did.
