@@ -11,6 +11,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
@@ -19,8 +20,12 @@ import (
 // call only, so that what the server asks can be told to be the call's.
 func (s *source) passAlone(ctx context.Context, c *call.Call, x *exchange, w wishes) ([]byte, error) {
 	key, _ := owner(c)
+	var caller *principal.Principal
+	if s.authorizer.Exchanges() {
+		caller = c.Caller
+	}
 	for attempt := 0; ; attempt++ {
-		e, err := s.pool.take(ctx, &exclusive{key: key, capabilities: w.legacy, solo: true}, false)
+		e, err := s.pool.take(ctx, &exclusive{key: key, caller: caller, capabilities: w.legacy, solo: true}, false)
 		if err != nil {
 			return nil, err
 		}

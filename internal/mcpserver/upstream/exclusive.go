@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -23,6 +24,9 @@ import (
 type exclusive struct {
 	pool *pool
 	key  string
+	// caller whose token its requests carry; nil where they carry none of a
+	// caller's.
+	caller *principal.Principal
 	// capabilities that were declared to the server, a raw object; nil for none.
 	capabilities []byte
 	// solo: one call at a time. oneClient: all calls are of one client.
@@ -175,7 +179,7 @@ func (e *exclusive) connect(ctx context.Context, modern bool) error {
 	s := e.pool.s
 	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
-	options, err := s.dialling()
+	options, err := s.dialling(e.caller)
 	if err != nil {
 		return err
 	}
