@@ -22,8 +22,8 @@ const (
 	// PodSecurityViolation, CatalogTooLarge. On an MCPTool, MCPResource or
 	// MCPPrompt also NoExecutor (True), InvalidInputSchema,
 	// InvalidOutputSchema, InvalidExpression, InvalidMeta, InvalidURL,
-	// InvalidURI, Conflict, ServerNotFound, NoServers, ServerNotFronted,
-	// Suspended, Filtered.
+	// InvalidURI, InvalidAuth, Conflict, ServerNotFound, NoServers,
+	// ServerNotFronted, Suspended, Filtered.
 	ConditionAccepted = "Accepted"
 
 	// ConditionResolvedRefs: the Secrets, ConfigMaps and MCPServers that are named exist.
@@ -59,8 +59,8 @@ const (
 	//
 	// True: UpstreamsReady, NotApplicable. False: UpstreamsUnavailable,
 	// ChildExited, InvalidDocument, ServerNotFound, UpstreamCycle,
-	// UpstreamAuthRequired; the message names the upstreams. Unknown: Pending,
-	// ScaledToZero, Suspended.
+	// UpstreamAuthRequired, InvalidAuth; the message names the upstreams.
+	// Unknown: Pending, ScaledToZero, Suspended.
 	ConditionUpstreamsReady = "UpstreamsReady"
 
 	// ConditionContractMet: the tools and instructions that the replicas give
@@ -101,7 +101,9 @@ const (
 	ReasonAccepted = "Accepted"
 	// ReasonInvalidFilter: tools.filter does not compile.
 	ReasonInvalidFilter = "InvalidFilter"
-	// ReasonInvalidAuth: auth.jwt.jwks holds no usable public key.
+	// ReasonInvalidAuth: auth.jwt.jwks holds no usable public key; of an
+	// MCPTool or MCPResource, or of an upstream, it exchanges tokens of callers
+	// who have none.
 	ReasonInvalidAuth = "InvalidAuth"
 	// ReasonInvalidAccess: an expression of access does not compile; what its rule matches is hidden.
 	ReasonInvalidAccess = "InvalidAccess"

@@ -186,6 +186,10 @@ type Connection struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="two headers have one name: HTTP does not tell upper case from lower"
 	Headers []Header `json:"headers,omitempty"`
 
+	// auth asks an authorization server for the tokens of requests.
+	// +optional
+	Auth *OutboundAuth `json:"auth,omitempty"`
+
 	// tls of an https URL.
 	// +optional
 	TLS *ClientTLS `json:"tls,omitempty"`

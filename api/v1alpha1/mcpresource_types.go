@@ -238,6 +238,7 @@ type ResourceContent struct {
 //
 // +kubebuilder:validation:XValidation:rule="!self.url.matches('[?].*[{}]')",message="placeholders belong in the URL's path: use http.query for the query"
 // +kubebuilder:validation:XValidation:rule="!self.url.matches('[{][^{}/]*($|[{/])|[{][}]|(^|[}/])[^{}/]*[}]')",message="a placeholder is {name}, closed within its path segment"
+// +kubebuilder:validation:XValidation:rule="!has(self.auth) || !has(self.headers) || self.headers.all(h, h.name.lowerAscii() != 'authorization')",message="auth sets the header Authorization: leave it out of headers"
 type ResourceHTTP struct {
 	Connection `json:",inline"`
 

@@ -60,7 +60,8 @@ type MCPServerStatus struct {
 	// +optional
 	Server *ObservedServer `json:"server,omitempty"`
 
-	// transports that are offered, joined by commas.
+	// transports that are offered, joined by commas: those of the spec, or, for
+	// a Container or an External server, the one that was found to work.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256

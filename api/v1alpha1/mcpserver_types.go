@@ -80,6 +80,8 @@ type MCPServerList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.transports) || self.transports.all(a, self.transports.exists_one(b, (has(a.path) ? a.path : a.type == 'SSE' ? '/sse' : a.type == 'WebSocket' ? '/ws' : '/mcp') == (has(b.path) ? b.path : b.type == 'SSE' ? '/sse' : b.type == 'WebSocket' ? '/ws' : '/mcp')))",message="two transports cannot share a path (the defaults are /mcp, /sse and /ws)"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !(has(self.workload) || has(self.suspend) || has(self.startupTimeoutSeconds) || has(self.terminationGracePeriodSeconds))",message="workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !has(self.probe) || !(has(self.probe.gateReadiness) || has(self.probe.via))",message="probe.gateReadiness and probe.via need pods, and type External has none"
+// +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.external.auth) || !has(self.external.headers) || self.external.headers.all(h, h.name.lowerAscii() != 'authorization')",message="external.auth sets the header Authorization: leave it out of external.headers"
+// +kubebuilder:validation:XValidation:rule="!has(self.upstreams) || has(self.auth) && (has(self.auth.jwt) || has(self.auth.serviceAccounts)) || self.upstreams.all(u, (!has(u.auth) || !has(u.auth.oauthTokenExchange)) && (!has(u.openAPI) || !has(u.openAPI.auth) || !has(u.openAPI.auth.oauthTokenExchange)))",message="oauthTokenExchange exchanges the callers' own tokens: set auth.jwt or auth.serviceAccounts"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.external.headers) || self.external.headers.all(h, !has(h.expression))",message="external.headers cannot use expression, which needs a call: use value, secretKeyRef or configMapKeyRef"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.contract) || !(has(self.contract.onDrift) && self.contract.onDrift == 'Hide')",message="contract.onDrift Hide needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server and can withhold nothing of it"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.contract) || !has(self.contract.tools) || self.contract.tools.all(t, !has(t.upstreamDigest))",message="contract.tools[].upstreamDigest needs type Tools or Stdio: only those have upstreams"
@@ -95,7 +97,8 @@ type MCPServerSpec struct {
 	// +optional
 	Stdio *StdioSource `json:"stdio,omitempty"`
 
-	// container is an image that speaks MCP over streamable HTTP.
+	// container is an image that speaks MCP over streamable HTTP, or over HTTP
+	// with SSE.
 	// +optional
 	Container *ContainerSource `json:"container,omitempty"`
 
@@ -226,7 +229,8 @@ type MCPServerSpec struct {
 	Workload *Workload `json:"workload,omitempty"`
 }
 
-// ContainerSource is an image that speaks MCP over streamable HTTP.
+// ContainerSource is an image that speaks MCP over streamable HTTP, or over
+// HTTP with SSE.
 type ContainerSource struct {
 	// image to run.
 	// +required

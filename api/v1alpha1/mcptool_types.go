@@ -188,6 +188,7 @@ type HTTPMethod string
 // +kubebuilder:validation:XValidation:rule="!self.url.matches('[{][^{}/]*($|[{/])|[{][}]|(^|[}/])[^{}/]*[}]')",message="a placeholder is {name}, closed within its path segment"
 // +kubebuilder:validation:XValidation:rule="!has(self.retries) || self.retries == 0 || self.method in ['GET', 'HEAD', 'PUT', 'DELETE']",message="retries are for idempotent methods: GET, HEAD, PUT and DELETE"
 // +kubebuilder:validation:XValidation:rule="!has(self.body) || self.method in ['POST', 'PUT', 'PATCH', 'DELETE']",message="body is for POST, PUT, PATCH and DELETE"
+// +kubebuilder:validation:XValidation:rule="!has(self.auth) || !has(self.headers) || self.headers.all(h, h.name.lowerAscii() != 'authorization')",message="auth sets the header Authorization: leave it out of headers"
 type HTTPHandler struct {
 	Connection `json:",inline"`
 

@@ -7,6 +7,7 @@ package v1alpha1
 // operations.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.headers) || self.headers.all(h, !has(h.expression))",message="headers of an API cannot use expression, since its document is shared by all callers: use value, secretKeyRef or configMapKeyRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.auth) || !has(self.headers) || self.headers.all(h, h.name.lowerAscii() != 'authorization')",message="auth sets the header Authorization: leave it out of headers"
 type UpstreamOpenAPI struct {
 	// document that describes the API: OpenAPI 3, JSON or YAML. References out
 	// of it are never followed.
@@ -36,6 +37,11 @@ type UpstreamOpenAPI struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="two headers have one name: HTTP does not tell upper case from lower"
 	Headers []Header `json:"headers,omitempty"`
+
+	// auth asks an authorization server for the tokens of requests to the API,
+	// and to the document when that is of the same origin.
+	// +optional
+	Auth *OutboundAuth `json:"auth,omitempty"`
 
 	// tls of an https API, and of the document when that is of the same origin.
 	// +optional

@@ -22,9 +22,10 @@ const (
 // here, or an HTTP API whose operations are.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.url), has(self.serverRef), has(self.openAPI)].filter(x, x).size() == 1",message="set exactly one of serverRef, url and openAPI"
-// +kubebuilder:validation:XValidation:rule="has(self.url) || !(has(self.headers) || has(self.tls))",message="headers and tls need url: a serverRef inherits those of the MCPServer it names, and openAPI has its own"
+// +kubebuilder:validation:XValidation:rule="has(self.url) || !(has(self.headers) || has(self.auth) || has(self.tls))",message="headers, auth and tls need url: a serverRef inherits those of the MCPServer it names, and openAPI has its own"
 // +kubebuilder:validation:XValidation:rule="!(has(self.openAPI) && has(self.protocol))",message="an API speaks no protocol of MCP: leave out protocol"
 // +kubebuilder:validation:XValidation:rule="!has(self.headers) || self.headers.all(h, !has(h.expression))",message="headers of an upstream cannot use expression, since its connection is shared by all callers: use value, secretKeyRef or configMapKeyRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.auth) || !has(self.headers) || self.headers.all(h, h.name.lowerAscii() != 'authorization')",message="auth sets the header Authorization: leave it out of headers"
 type Upstream struct {
 	// name of the upstream, unique in its server.
 	// +required
@@ -34,7 +35,7 @@ type Upstream struct {
 	Name string `json:"name,omitempty"`
 
 	// serverRef names an MCPServer of this namespace. Of an External one its
-	// headers and tls are used too, never those of its probe.
+	// headers, auth and tls are used too, never those of its probe.
 	// +optional
 	ServerRef *UpstreamServerRef `json:"serverRef,omitempty"`
 
@@ -62,6 +63,10 @@ type Upstream struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="two headers have one name: HTTP does not tell upper case from lower"
 	Headers []Header `json:"headers,omitempty"`
+
+	// auth asks an authorization server for the tokens of requests to url.
+	// +optional
+	Auth *OutboundAuth `json:"auth,omitempty"`
 
 	// tls of an https url.
 	// +optional

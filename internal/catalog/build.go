@@ -76,6 +76,7 @@ func Build(server *mcpv1.MCPServer, registrations []*Compiled, trust serverconfi
 	slices.SortFunc(c.Config.Templates, byURI)
 	slices.SortFunc(c.Config.Prompts, func(a, b serverconfig.Prompt) int { return cmp.Compare(a.Name, b.Name) })
 	c.Refs = SortRefs(c.Refs)
+	c.requireAuth()
 	return c
 }
 
@@ -110,6 +111,9 @@ func (c *Catalog) admit(server *mcpv1.MCPServer, registrations []*Compiled) []*C
 			if f := keep(t); !f.Accepted {
 				v = f
 			}
+		}
+		if x := exchanges(server, t); v.Accepted && !x.Accepted {
+			v = x
 		}
 		c.Verdicts[t.ID] = v
 		if v.Accepted {

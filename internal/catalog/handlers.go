@@ -79,6 +79,7 @@ func connection(c *mcpv1.Connection) serverconfig.Connection {
 		out.Headers = append(out.Headers, v)
 	}
 	out.TLS = connectionTLS(c.TLS)
+	out.Auth = outboundAuth(c)
 	return out
 }
 

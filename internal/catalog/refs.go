@@ -100,7 +100,7 @@ func ConnectionRefs(c *mcpv1.Connection) []Ref {
 	if c == nil {
 		return nil
 	}
-	return slices.Concat(HeaderRefs(c.Headers), TLSRefs(c.TLS))
+	return slices.Concat(HeaderRefs(c.Headers), TLSRefs(c.TLS), OutboundRefs(c.Auth))
 }
 
 func keyRef(secret *mcpv1.SecretKeyRef, configMap *mcpv1.ConfigMapKeyRef) (Ref, bool) {

@@ -41,12 +41,16 @@ func ResolveUpstreams(server *mcpv1.MCPServer, lookup func(name string) *mcpv1.M
 	for i := range server.Spec.Upstreams {
 		u := &server.Spec.Upstreams[i]
 		resolved := Upstream{Name: u.Name, Verdict: Verdict{Accepted: true}}
-		connection := &mcpv1.Connection{URL: u.URL, Headers: u.Headers, TLS: u.TLS}
+		connection := &mcpv1.Connection{URL: u.URL, Headers: u.Headers, Auth: u.Auth, TLS: u.TLS}
 		switch {
 		case u.ServerRef != nil:
 			connection, resolved.Verdict = dereference(server, u.ServerRef.Name, lookup, address)
 		case u.OpenAPI != nil:
-			connection = &mcpv1.Connection{URL: u.OpenAPI.URL, Headers: u.OpenAPI.Headers, TLS: u.OpenAPI.TLS}
+			connection = &mcpv1.Connection{URL: u.OpenAPI.URL, Headers: u.OpenAPI.Headers, Auth: u.OpenAPI.Auth, TLS: u.OpenAPI.TLS}
+		}
+		if resolved.Verdict.Accepted && connection.Auth != nil && connection.Auth.OAuthTokenExchange != nil && !knowsTokens(server) {
+			resolved.Verdict = refused(mcpv1.ReasonInvalidAuth,
+				"It exchanges the caller's own token (auth.oauthTokenExchange), and callers here have none. Set spec.auth.jwt or spec.auth.serviceAccounts.")
 		}
 		if resolved.Verdict.Accepted {
 			resolved.Config = upstreamConfig(u, connection)
@@ -70,7 +74,7 @@ func dereference(server *mcpv1.MCPServer, name string, lookup func(string) *mcpv
 	case reaches(target, server.Name, lookup, map[string]bool{}):
 		return nil, refused(mcpv1.ReasonUpstreamCycle, "MCPServer %s has MCPServer %s as an upstream in its turn. Break the circle.", name, server.Name)
 	case needsCredential(target):
-		return nil, refused(mcpv1.ReasonUpstreamAuthRequired, "MCPServer %s wants a credential and has none to inherit. Give it one by spec.external.headers, or use url with headers here.", name)
+		return nil, refused(mcpv1.ReasonUpstreamAuthRequired, "MCPServer %s wants a credential and has none to inherit. Give it one by spec.external.headers or spec.external.auth, or use url with headers here.", name)
 	case target.Spec.External != nil:
 		return target.Spec.External, Verdict{Accepted: true}
 	}
@@ -101,7 +105,7 @@ func reaches(server *mcpv1.MCPServer, name string, lookup func(string) *mcpv1.MC
 // needsCredential: the probe was refused without a credential, and there is
 // none that could be inherited.
 func needsCredential(target *mcpv1.MCPServer) bool {
-	if e := target.Spec.External; e != nil && (len(e.Headers) > 0 || e.TLS != nil && e.TLS.ClientCertificateRef != nil) {
+	if e := target.Spec.External; e != nil && (len(e.Headers) > 0 || e.Auth != nil || e.TLS != nil && e.TLS.ClientCertificateRef != nil) {
 		return false
 	}
 	return WantsCredential(target)
@@ -197,6 +201,7 @@ func (c *Catalog) AddUpstreams(server *mcpv1.MCPServer, upstreams []Upstream) {
 	}
 	c.Config.Policy.Reserved, c.Config.Policy.ReservedPrompts = c.reserved[Tools], c.reserved[Prompts]
 	c.Config.Policy.ReservedResources = slices.Concat(c.reserved[Resources], c.reserved[Templates])
+	c.requireAuth()
 }
 
 // Defaults of a child.

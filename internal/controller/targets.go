@@ -139,7 +139,7 @@ func (r *MCPServerReconciler) probe(s *serverScope) mcpprobe.Target {
 
 // probe is what all targets of the server have in common.
 func (s *serverScope) probe(endpoint string) mcpprobe.Target {
-	t := mcpprobe.Target{URL: endpoint, Headers: s.memory.dial.headers, TLS: s.memory.dial.tls}
+	t := mcpprobe.Target{URL: endpoint, Headers: s.memory.dial.headers, OAuth: s.memory.dial.oauth, TLS: s.memory.dial.tls}
 	if resources.Fronted(s.server) {
 		transport, _ := catalog.Endpoint(s.server)
 		t.Transport = mcpprobe.Transport(transport)
@@ -219,6 +219,7 @@ func failureThreshold(server *mcpv1.MCPServer) int {
 type dialMaterial struct {
 	version string
 	headers []mcpprobe.Header
+	oauth   *mcpprobe.OAuth
 	tls     mcpprobe.TLS
 }
 
@@ -245,7 +246,10 @@ func (r *MCPServerReconciler) readDialMaterial(ctx context.Context, s *serverSco
 	if err != nil {
 		return err
 	}
-	s.memory.dial = dialMaterial{version: version, headers: probeHeaders(s.server, values), tls: probeTLS(s.server, values)}
+	s.memory.dial = dialMaterial{version: version, headers: probeHeaders(s.server, values), oauth: probeOAuth(s.server, values)}
+	if e := s.server.Spec.External; e != nil {
+		s.memory.dial.tls = probeTLS(e.TLS, values)
+	}
 	return nil
 }
 
@@ -288,18 +292,38 @@ func headerValue(h mcpv1.Header, values map[catalog.Ref][]byte) (string, bool) {
 	return "", false
 }
 
-func probeTLS(server *mcpv1.MCPServer, values map[catalog.Ref][]byte) mcpprobe.TLS {
+// probeOAuth is the client by whose tokens the probe shows who it is; nil for
+// none, and while its secret is missing, as a header is left out then.
+func probeOAuth(server *mcpv1.MCPServer, values map[catalog.Ref][]byte) *mcpprobe.OAuth {
 	e := server.Spec.External
-	if e == nil || e.TLS == nil {
+	if e == nil || e.Auth == nil {
+		return nil
+	}
+	client := &e.Auth.OAuthClientCredentials
+	secret, ok := values[catalog.Ref{Kind: catalog.RefSecret, Name: client.ClientSecretRef.Name, Key: client.ClientSecretRef.Key}]
+	if !ok {
+		return nil
+	}
+	tls, added := catalog.TokenTLS(e)
+	out := &mcpprobe.OAuth{
+		TokenURL: client.TokenURL, ClientID: client.ClientID, Secret: strings.TrimRight(string(secret), "\r\n"),
+		Scopes: client.Scopes, Audience: client.Audience, Resource: client.Resource, TLS: probeTLS(tls, values),
+	}
+	out.TLS.System = added
+	return out
+}
+
+func probeTLS(t *mcpv1.ClientTLS, values map[catalog.Ref][]byte) mcpprobe.TLS {
+	if t == nil {
 		return mcpprobe.TLS{}
 	}
-	out := mcpprobe.TLS{ServerName: e.TLS.ServerName}
-	if e.TLS.CA != nil {
-		for _, ref := range catalog.TLSRefs(&mcpv1.ClientTLS{CA: e.TLS.CA}) {
+	out := mcpprobe.TLS{ServerName: t.ServerName}
+	if t.CA != nil {
+		for _, ref := range catalog.TLSRefs(&mcpv1.ClientTLS{CA: t.CA}) {
 			out.CAPEM = values[ref]
 		}
 	}
-	if c := e.TLS.ClientCertificateRef; c != nil {
+	if c := t.ClientCertificateRef; c != nil {
 		out.CertPEM = values[catalog.Ref{Kind: catalog.RefSecret, Name: c.Name, Key: corev1.TLSCertKey}]
 		out.KeyPEM = values[catalog.Ref{Kind: catalog.RefSecret, Name: c.Name, Key: corev1.TLSPrivateKeyKey}]
 	}

@@ -23,14 +23,15 @@ type Options struct {
 	Proxy func(*http.Request) (*url.URL, error)
 }
 
-// Client probes. It holds no state between probes and is safe for concurrent
-// use.
+// Client probes. Between probes it holds nothing but tokens of authorization
+// servers, until they expire. It is safe for concurrent use.
 type Client struct {
 	opts Options
 	// heavy are the slots for probes that read large answers.
 	heavy chan struct{}
 	// ending counts the sessions that are being ended behind finished probes.
 	ending sync.WaitGroup
+	tokens tokens
 }
 
 // New makes a Client.

@@ -28,6 +28,8 @@ type exchange struct {
 	header     http.Header // of each request to the MCP URL
 	secrets    []string
 	credential bool
+	// keptToken is a token that an earlier probe asked for; empty for none.
+	keptToken string
 
 	ids     atomic.Int64
 	replies atomic.Int32
@@ -75,7 +77,7 @@ func newExchange(ctx context.Context, c *Client, t Target) (*exchange, *failure)
 		client: c, target: t, bounds: c.opts.Bounds, transport: tr,
 		total: &budget{limit: c.opts.Bounds.TotalBytes, slots: c.heavy}, url: u,
 	}
-	if f := e.setHeaders(); f != nil {
+	if f := e.setHeaders(ctx); f != nil {
 		return nil, f
 	}
 	e.life, e.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -109,7 +111,7 @@ func checkURL(raw string, transport Transport) (*url.URL, string) {
 }
 
 // setHeaders prepares what every request carries.
-func (e *exchange) setHeaders() *failure {
+func (e *exchange) setHeaders(ctx context.Context) *failure {
 	invalid := &failure{outcome: InvalidTarget, step: StepDial, cause: "header"}
 	e.header = http.Header{}
 	var values []string
@@ -121,14 +123,16 @@ func (e *exchange) setHeaders() *failure {
 		e.credential = e.credential || h.Credential
 		values = append(values, h.Value)
 	}
-	if e.target.BearerToken != nil && e.header.Get("Authorization") == "" {
-		token, err := e.target.BearerToken()
-		if err != nil || !validHeader("Authorization", token) {
-			return invalid
+	if e.header.Get("Authorization") == "" {
+		token, f := e.token(ctx)
+		if f != nil {
+			return f
 		}
-		e.header.Set("Authorization", "Bearer "+token)
-		e.credential = true
-		values = append(values, token)
+		if token != "" {
+			e.header.Set("Authorization", "Bearer "+token)
+			e.credential = true
+			values = append(values, token)
+		}
 	}
 	e.credential = e.credential || len(e.target.TLS.CertPEM) > 0
 	e.secrets = secretsOf(values...)

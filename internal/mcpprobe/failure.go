@@ -26,7 +26,7 @@ type failure struct {
 // pointless: it is not the request that was wrong.
 func (f *failure) final() bool {
 	switch f.outcome {
-	case Canceled, InvalidTarget, ProbeDenied, DNSFailed, ConnectionRefused, Unreachable, Redirected,
+	case Canceled, InvalidTarget, ProbeDenied, TokenFailed, DNSFailed, ConnectionRefused, Unreachable, Redirected,
 		TLSUntrusted, TLSExpired, TLSWrongName, TLSClientCertificate, TLSNotOffered, TLSExpected, TLSFailed:
 		return true
 	case Timeout:

@@ -32,6 +32,7 @@ var hints = map[Outcome]string{
 	AuthRequired:         "Clients bring their own credential. For the probe to see more, give it one in probe.headers.",
 	AuthUnverified:       "Check the URL. An MCP server would send a Bearer challenge or a JSON-RPC error.",
 	AuthRejected:         "Check that the Secret holds a credential which is valid and allowed to list.",
+	TokenFailed:          "Check tokenURL, clientID, scopes and the Secret of auth, and that the operator reaches the token endpoint.",
 	HostRejected:         "Allow the Service's name among the server's allowed hosts, or set probe.host to one that it allows.",
 	UnsupportedProtocol:  "Upgrade the server, or Espalier.",
 	SessionLost:          "Several replicas behind one address need sessions pinned or shared.",

@@ -40,7 +40,7 @@ func Message(r *Report, where Where) string {
 		}
 		return cut(strings.Join(parts, " "), MaxMessage)
 	}
-	if r.Outcome != Canceled && r.Outcome != InvalidTarget && r.Outcome != ProbeDenied {
+	if r.Outcome != Canceled && r.Outcome != InvalidTarget && r.Outcome != ProbeDenied && r.Outcome != TokenFailed {
 		parts = append(parts, where.evidence())
 	}
 	if h := hint(r, where); h != "" {
@@ -58,6 +58,8 @@ func at(r *Report) string {
 		return "the TLS handshake"
 	case StepReport:
 		return "the pod's report"
+	case StepToken:
+		return "the request for a token"
 	}
 	return string(r.Step)
 }
@@ -145,6 +147,9 @@ var told = map[Outcome]func(*Report) string{
 	},
 	AuthRejected: func(r *Report) string {
 		return fmt.Sprintf("The credential was refused for %s%s.", at(r), status(r))
+	},
+	TokenFailed: func(r *Report) string {
+		return fmt.Sprintf("The authorization server gave no token%s; the server itself was not asked.", status(r))
 	},
 	HostRejected: func(r *Report) string {
 		return fmt.Sprintf("The server refuses the Host header%s.", status(r))

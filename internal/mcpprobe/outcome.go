@@ -72,6 +72,9 @@ const (
 	AuthUnverified Outcome = "AuthUnverified"
 	// AuthRejected: a credential was given and refused.
 	AuthRejected Outcome = "AuthRejected"
+	// TokenFailed: the token endpoint of Target.OAuth gave no token; HTTPStatus
+	// is that of its answer, 0 when there was none.
+	TokenFailed Outcome = "TokenFailed"
 	// HostRejected: the server refuses the Host header (421, or 403 that says so).
 	HostRejected Outcome = "HostRejected"
 
@@ -95,7 +98,7 @@ var Outcomes = []Outcome{
 	DNSFailed, ConnectionRefused, Unreachable, ConnectionLost, Timeout,
 	TLSUntrusted, TLSExpired, TLSWrongName, TLSClientCertificate, TLSNotOffered, TLSExpected, TLSFailed,
 	Redirected, UnexpectedStatus, NotMCP, UnsupportedEncoding, ResponseTooLarge, StreamEnded,
-	AuthRequired, AuthUnverified, AuthRejected, HostRejected,
+	AuthRequired, AuthUnverified, AuthRejected, TokenFailed, HostRejected,
 	UnsupportedProtocol, HandshakeRejected, SessionLost, ListFailed, ReportInvalid,
 }
 
@@ -109,7 +112,7 @@ func (o Outcome) Connected(at Step) bool {
 		// Something answered the SYN: the way is open, the port is not.
 		return true
 	}
-	return at != StepDial
+	return at != StepDial && at != StepToken
 }
 
 // Answered reports whether an MCP server, or a gateway in front of one,
@@ -125,10 +128,11 @@ func (o Outcome) Answered() bool {
 // Step is the part of an exchange at which it ended.
 type Step string
 
-// The steps in their order. A step that is not a request of its own (dial,
+// The steps in their order. A step that is not a request to the server (token, dial,
 // TLS) is named only when it failed.
 const (
 	StepReport      Step = "report"
+	StepToken       Step = "token"
 	StepDial        Step = "dial"
 	StepTLS         Step = "tls"
 	StepStream      Step = "the event stream"

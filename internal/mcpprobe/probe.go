@@ -37,13 +37,24 @@ func (c *Client) probe(ctx context.Context, t Target) Report {
 	return r
 }
 
-// exchange talks to the MCP URL.
+// exchange talks to the MCP URL. A token that an earlier probe asked for may
+// have been revoked since: when it is refused, a new one is tried.
 func (c *Client) exchange(ctx context.Context, t Target, r *Report) {
 	began := time.Now()
+	if token := c.once(ctx, t, r); r.Outcome == AuthRejected && token != "" {
+		c.tokens.drop(t.OAuth, token)
+		*r = Report{Pod: r.Pod, PodOutcome: r.PodOutcome, PodStatus: r.PodStatus, Steps: r.Steps}
+		c.once(ctx, t, r)
+	}
+	r.Latency = time.Since(began)
+}
+
+// once makes one exchange. token is what was shown in it of an earlier probe.
+func (c *Client) once(ctx context.Context, t Target, r *Report) (token string) {
 	e, f := newExchange(ctx, c, t)
 	if f != nil {
 		f.into(r)
-		return
+		return ""
 	}
 	defer e.close()
 	if f := e.run(ctx, r); f != nil {
@@ -54,10 +65,10 @@ func (c *Client) exchange(ctx context.Context, t Target, r *Report) {
 	} else {
 		r.Outcome, r.Step = Proved, StepDone
 	}
-	r.Latency = time.Since(began)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r.Steps = append(r.Steps, e.steps...)
+	return e.keptToken
 }
 
 // run shakes hands and reads the lists.

@@ -122,38 +122,36 @@ func decodeReport(data []byte) (*podreport.Report, error) {
 	report.Drift = cleanDrift(report.Drift, &report.Truncated)
 	report.Upstreams = bounded(report.Upstreams, &report.Truncated)
 	for i := range report.Upstreams {
-		u := &report.Upstreams[i]
-		u.Name = EscapeName(u.Name)
-		u.State = podreport.UpstreamState(wordOr(string(u.State), "Unknown"))
-		if u.Reason != "" {
-			u.Reason = wordOr(u.Reason, "Unknown")
-		}
-		if u.Phase != "" {
-			u.Phase = wordOr(u.Phase, "Unknown")
-		}
-		u.Message, u.Hint = escape(u.Message, maxReportText), escape(u.Hint, maxReportText)
-		if !mcp.WellFormedVersion(u.Protocol) {
-			u.Protocol = ""
-		}
-		if c := u.Child; c != nil {
-			c.State, c.ExitCode = wordOr(c.State, "Unknown"), min(max(c.ExitCode, -1), 255)
-			if c.Signal != "" {
-				c.Signal = wordOr(c.Signal, "Unknown")
-			}
-			if c.Restarted != "" {
-				c.Restarted = wordOr(c.Restarted, "Unknown")
-			}
-		}
-		u.SkippedNames = u.SkippedNames[:min(len(u.SkippedNames), podreport.MaxSkippedNames)]
-		for j := range u.SkippedNames {
-			n := &u.SkippedNames[j]
-			n.Name, n.Reason = EscapeName(n.Name), wordOr(n.Reason, "Unknown")
-		}
-		for _, n := range []*int{&u.Tools, &u.Resources, &u.Prompts, &u.Clients, &u.Skipped} {
-			*n = min(max(*n, 0), maxReportCount)
-		}
+		cleanUpstream(&report.Upstreams[i])
 	}
 	return &report, nil
+}
+
+func cleanUpstream(u *podreport.Upstream) {
+	u.Name = EscapeName(u.Name)
+	u.State = podreport.UpstreamState(wordOr(string(u.State), "Unknown"))
+	u.Message, u.Hint = escape(u.Message, maxReportText), escape(u.Hint, maxReportText)
+	if !mcp.WellFormedVersion(u.Protocol) {
+		u.Protocol = ""
+	}
+	words := []*string{&u.Reason, &u.Phase}
+	if c := u.Child; c != nil {
+		c.State, c.ExitCode = wordOr(c.State, "Unknown"), min(max(c.ExitCode, -1), 255)
+		words = append(words, &c.Signal, &c.Restarted)
+	}
+	for _, word := range words {
+		if *word != "" {
+			*word = wordOr(*word, "Unknown")
+		}
+	}
+	u.SkippedNames = u.SkippedNames[:min(len(u.SkippedNames), podreport.MaxSkippedNames)]
+	for i := range u.SkippedNames {
+		n := &u.SkippedNames[i]
+		n.Name, n.Reason = EscapeName(n.Name), wordOr(n.Reason, "Unknown")
+	}
+	for _, n := range []*int{&u.Tools, &u.Resources, &u.Prompts, &u.Clients, &u.Skipped} {
+		*n = min(max(*n, 0), maxReportCount)
+	}
 }
 
 func cleanEntries(entries []podreport.NotServed, truncated *bool) []podreport.NotServed {

@@ -25,7 +25,10 @@ type Target struct {
 	// (the probe's own credential at servers of ours with auth). An
 	// Authorization header in Headers wins. It counts as a credential.
 	BearerToken func() (string, error)
-	TLS         TLS
+	// OAuth, when set, asks a token endpoint for the token instead. An
+	// Authorization header in Headers wins.
+	OAuth *OAuth
+	TLS   TLS
 
 	// ReportURL is where the pod of our image reports, empty for others. It
 	// is dialled at DialAddress's IP when that is set.
@@ -52,10 +55,23 @@ type Header struct {
 	Credential bool
 }
 
+// OAuth is a client at an authorization server (RFC 6749, 4.4). Its token
+// endpoint is dialled by the probe's policy, without redirects.
+type OAuth struct {
+	TokenURL         string
+	ClientID, Secret string
+	Scopes           []string
+	// Audience and Resource that the token is to be for; empty for none.
+	Audience, Resource string
+	TLS                TLS
+}
+
 // TLS of a target.
 type TLS struct {
-	// CAPEM replaces the system's roots when not empty.
-	CAPEM []byte
+	// CAPEM replaces the system's roots when not empty; with System it is
+	// added to them.
+	CAPEM  []byte
+	System bool
 	// ServerName to send and to verify; default Host, then the URL's host.
 	ServerName string
 	// CertPEM and KeyPEM are the client certificate, both or none.

@@ -144,6 +144,11 @@ func tlsConfig(t Target) (*tls.Config, error) {
 	}
 	if len(t.TLS.CAPEM) > 0 {
 		config.RootCAs = x509.NewCertPool()
+		if t.TLS.System {
+			if system, err := x509.SystemCertPool(); err == nil {
+				config.RootCAs = system
+			}
+		}
 		if !config.RootCAs.AppendCertsFromPEM(t.TLS.CAPEM) {
 			return nil, errors.New("no certificate in the CA bundle")
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver"
@@ -390,4 +391,51 @@ func TestListOfSessions(t *testing.T) {
 		t.Errorf("got %+v", list)
 	}
 	stream.close()
+}
+
+// sprayed sends each request to another replica.
+type sprayed struct{ f *fleet }
+
+func (s sprayed) RoundTrip(r *http.Request) (*http.Response, error) {
+	at := s.f.any()
+	r = r.Clone(r.Context())
+	r.URL.Host = at.server.Addr().String()
+	return at.client.Transport.RoundTrip(r)
+}
+
+// TestSDKOverReplicas lets an independent legacy client be asked and told
+// through replicas that it does not choose.
+func TestSDKOverReplicas(t *testing.T) {
+	f := startFleet(t, askingConfig(), asking)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	changed := make(chan struct{}, 100)
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
+		ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"answer": r.Params.Message}}, nil
+		},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { changed <- struct{}{} },
+	})
+	session, err := client.Connect(ctx, &sdk.StreamableClientTransport{
+		Endpoint: f.replicas[0].url(), HTTPClient: &http.Client{Transport: sprayed{f}},
+	}, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	must(t, err)
+	for range 20 {
+		result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "elicit"})
+		if err != nil || result.IsError || !strings.Contains(result.Content[0].(*sdk.TextContent).Text, `"answer":"who?"`) {
+			t.Fatalf("got %+v, %v", result, err)
+		}
+	}
+	for _, replica := range f.replicas {
+		replica.reload(config(tool("ping", nil)))
+	}
+	select {
+	case <-changed:
+	case <-ctx.Done():
+		t.Error("the client was not told of the change")
+	}
+	must(t, session.Close())
+	for _, replica := range f.replicas {
+		replica.until("no session", func() bool { return len(replica.server.Sessions()) == 0 })
+	}
 }

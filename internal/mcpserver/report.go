@@ -11,7 +11,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/auth"
 	"github.com/espalier-dev/espalier/internal/mcpserver/handlers"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
-	"github.com/espalier-dev/espalier/internal/mcpserver/upstream"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -21,12 +20,8 @@ var _ admin.Source = (*Server)(nil)
 // files gives the credential files that a catalog names, sorted.
 func files(config *serverconfig.Config) []string {
 	var all []string
-	if a := config.Auth; a != nil && a.JWT != nil && a.JWT.TLS != nil {
-		for _, path := range []string{a.JWT.TLS.CAFile, a.JWT.TLS.CertFile, a.JWT.TLS.KeyFile} {
-			if path != "" {
-				all = append(all, path)
-			}
-		}
+	if a := config.Auth; a != nil && a.JWT != nil {
+		all = append(all, a.JWT.TLS.Files()...)
 	}
 	for i := range config.Tools {
 		all = append(all, handlers.Files(&config.Tools[i])...)
@@ -37,7 +32,7 @@ func files(config *serverconfig.Config) []string {
 		}
 	}
 	for i := range config.Upstreams {
-		all = append(all, upstream.Files(&config.Upstreams[i])...)
+		all = append(all, config.Upstreams[i].Files()...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

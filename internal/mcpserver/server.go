@@ -128,12 +128,13 @@ func New(options Options) *Server {
 		credentials: credentials.New(options.CredentialsDir), failed: make(chan error, 2),
 	}
 	s.factory = handlers.NewFactory(s.credentials, "espalier/"+options.Version)
+	s.factory.Tokens = s.metrics.Token
 	s.auth = auth.NewKeeper(auth.Options{KeysDir: options.APIKeysDir, Client: s.factory.Client, Log: s.log})
 	s.gate = httpgate.New(s.metrics)
 	s.loader.changed = make(chan struct{}, 1)
 	s.upstreams = upstream.New(upstream.Options{
-		Client: s.factory.Client, Operation: s.factory.Operation, Credentials: s.credentials, Changed: s.loader.wake,
-		Updated: s.registry.ContentChanged,
+		Client: s.factory.Client, Authorizer: s.factory.Authorizer, Operation: s.factory.Operation, Credentials: s.credentials,
+		Changed: s.loader.wake, Updated: s.registry.ContentChanged,
 		Version: options.Version, Log: s.log, Timing: options.Upstreams,
 		Self: func() string { return s.peers.Self() },
 	})

@@ -67,7 +67,9 @@ func TestUpstreamTransports(t *testing.T) {
 				t.Errorf("beside it: %q", got)
 			}
 			must(t, behind.server.Stop(context.Background()))
-			f.until("an upstream that is lost", func() bool { return strings.Contains(f.upstreams(), "Unavailable") || !strings.Contains(f.upstreams(), "Ready") })
+			f.until("an upstream that is lost", func() bool {
+				return strings.Contains(f.upstreams(), "Unavailable") || !strings.Contains(f.upstreams(), "Ready")
+			})
 		})
 	}
 }

@@ -45,6 +45,7 @@ type seen struct {
 	At     time.Duration
 	Report bool
 	Era    mcpprobe.Era
+	Over   mcpprobe.Transport
 }
 
 // newWorld starts a prober; jitter is what its source of jitter gives.
@@ -83,7 +84,7 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 func (w *world) probe(ctx context.Context, t mcpprobe.Target) mcpprobe.Report {
 	w.mu.Lock()
 	do := w.does[t.URL]
-	w.calls = append(w.calls, seen{URL: t.URL, At: time.Since(w.start), Report: t.ReportOnly, Era: t.EraHint})
+	w.calls = append(w.calls, seen{URL: t.URL, At: time.Since(w.start), Report: t.ReportOnly, Era: t.EraHint, Over: t.TransportHint})
 	w.mu.Unlock()
 	if t.Timeout != timeout {
 		w.t.Errorf("timeout %s", t.Timeout)
@@ -125,7 +126,7 @@ func (w *world) until(at time.Duration) {
 }
 
 func proved() mcpprobe.Report {
-	return mcpprobe.Report{Outcome: mcpprobe.Proved, Step: mcpprobe.StepDone, Era: mcpprobe.EraLegacy}
+	return mcpprobe.Report{Outcome: mcpprobe.Proved, Step: mcpprobe.StepDone, Era: mcpprobe.EraLegacy, Transport: mcpprobe.TransportSSE}
 }
 
 func gives(r mcpprobe.Report) func(context.Context, mcpprobe.Target) mcpprobe.Report {
@@ -181,7 +182,7 @@ func wantTimes(t *testing.T, got []time.Duration, want ...string) {
 	}
 }
 
-// A new target is probed at once, then once an interval; the era is remembered.
+// A new target is probed at once, then once an interval; the era and the transport are remembered.
 func TestSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -196,6 +197,9 @@ func TestSchedule(t *testing.T) {
 		defer w.mu.Unlock()
 		if w.calls[0].Era != mcpprobe.EraUnknown || w.calls[1].Era != mcpprobe.EraLegacy {
 			t.Error("the era is not remembered")
+		}
+		if w.calls[0].Over != "" || w.calls[1].Over != mcpprobe.TransportSSE {
+			t.Error("the transport is not remembered")
 		}
 		if len(w.wakes) != 1 {
 			t.Errorf("%d wake-ups for one fact", len(w.wakes))

@@ -22,6 +22,7 @@ var ErrExpansion = errors.New("the schema expands without bound")
 
 type expansionError struct{ error }
 
+// Is implements errors.Is.
 func (e *expansionError) Is(target error) bool { return target == ErrExpansion }
 func (e *expansionError) Unwrap() error        { return e.error }
 

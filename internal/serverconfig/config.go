@@ -31,7 +31,10 @@ const (
 )
 
 // Features are the values of Config.Requires that this build understands.
-var Features = []string{FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureContract, FeatureUpstreamsWhen, FeatureUpstreamHandler, FeatureRetrieve, FeatureTransports}
+var Features = []string{
+	FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureContract,
+	FeatureUpstreamsWhen, FeatureUpstreamHandler, FeatureRetrieve, FeatureTransports, FeatureConnectionAuth,
+}
 
 // Config is all that one shared server serves. Its canonical JSON (Encode) is
 // what the catalog digest is taken of; nothing in it may depend on time, map
@@ -197,11 +200,16 @@ type Connection struct {
 	URL     string  `json:"url"`
 	Headers []Value `json:"headers,omitempty"`
 	TLS     *TLS    `json:"tls,omitempty"`
+	// Auth gives the header Authorization. Requires FeatureConnectionAuth.
+	Auth *OutboundAuth `json:"auth,omitempty"`
 }
 
 // TLS of a connection. The files are paths below the credentials folder.
 type TLS struct {
-	CAFile     string `json:"caFile,omitempty"`
+	CAFile string `json:"caFile,omitempty"`
+	// System: CAFile is added to the system's authorities in place of
+	// replacing them.
+	System     bool   `json:"system,omitempty"`
 	ServerName string `json:"serverName,omitempty"`
 	CertFile   string `json:"certFile,omitempty"`
 	KeyFile    string `json:"keyFile,omitempty"`

@@ -10,6 +10,9 @@ type examples struct {
 	good, bad []string
 }
 
+// someClient of an authorization server.
+const someClient = `{tokenURL: "http://a", clientID: a, clientSecretRef: {name: a, key: a}}`
+
 // zeros are the digits of a digest.
 const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 
@@ -55,6 +58,18 @@ var patterns = map[string]examples{
 	`^[!#-\[\]-~]+$`: {
 		good: []string{`tools:read`, `https://example.com/scope`, `"!"`},
 		bad:  []string{`"a b"`, `'a"b'`, `'a\b'`, `ä`},
+	},
+	`^https?://([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?][!"$-z|~]*)?$`: {
+		good: []string{`http://idp`, `https://login.example.com/realms/a/token?x=1`, `"https://[fd00::1]:8443/token"`},
+		bad:  []string{`ftp://idp/token`, `http://user:pw@idp/token`, `"http://idp/{tenant}/token"`, `"http://{idp}/token"`, `"http://idp/token#a"`, `"http://idp/to ken"`, `"http://idp/a\nb"`},
+	},
+	`^[ -~]+$`: {
+		good: []string{`a`, `"a b:c"`},
+		bad:  []string{`"a\nb"`, `é`},
+	},
+	`^[A-Za-z][A-Za-z0-9+.-]*:[!"$-~]+$`: {
+		good: []string{`"https://api.example.com"`, `urn:example:api`},
+		bad:  []string{`/api`, `"https://a#b"`, `"https://a b"`, `"abc:"`},
 	},
 	`^\S+$`: {
 		good: []string{`"docs://*"`, `"docs://{id}/a?b"`, `"*"`},
@@ -273,9 +288,10 @@ var rules = map[string]examples{
 		good: []string{`{name: a, url: "http://a"}`, `{name: a, serverRef: {name: b}}`, `{name: a, openAPI: {document: {url: "http://a"}}}`},
 		bad:  []string{`{name: a}`, `{name: a, url: "http://a", serverRef: {name: b}}`, `{name: a, url: "http://a", openAPI: {document: {url: "http://a"}}}`},
 	},
-	"headers and tls need url: a serverRef inherits those of the MCPServer it names, and openAPI has its own": {
+	"headers, auth and tls need url: a serverRef inherits those of the MCPServer it names, and openAPI has its own": {
 		good: []string{`{name: a, url: "http://a", headers: [{name: A, value: b}], tls: {serverName: a}}`},
 		bad: []string{`{name: a, serverRef: {name: b}, headers: [{name: A, value: b}]}`, `{name: a, serverRef: {name: b}, tls: {serverName: a}}`,
+			`{name: a, serverRef: {name: b}, auth: {oauthClientCredentials: ` + someClient + `}}`,
 			`{name: a, openAPI: {document: {url: "http://a"}}, headers: [{name: A, value: b}]}`},
 	},
 	"an API speaks no protocol of MCP: leave out protocol": {
@@ -305,6 +321,27 @@ var rules = map[string]examples{
 	"an override changes something: set rename, title, description, annotations or metadata": {
 		good: []string{`{name: a, rename: b}`, `{name: a, title: b}`, `{name: a, description: b}`, `{name: a, annotations: {readOnlyHint: true}}`, `{name: a, metadata: {a: b}}`},
 		bad:  []string{`{name: a}`},
+	},
+
+	// Tokens of authorization servers.
+	"auth sets the header Authorization: leave it out of headers": {
+		good: []string{`{name: a, method: GET, url: "http://a", document: {url: "http://a"}, auth: {oauthClientCredentials: ` + someClient + `}, headers: [{name: X-A, value: a}]}`, `{name: a, method: GET, url: "http://a", document: {url: "http://a"}, headers: [{name: authorization, value: a}]}`},
+		bad:  []string{`{name: a, method: GET, url: "http://a", document: {url: "http://a"}, auth: {oauthClientCredentials: ` + someClient + `}, headers: [{name: X-A, value: a}, {name: authorization, value: a}]}`},
+	},
+	"external.auth sets the header Authorization: leave it out of external.headers": {
+		good: []string{`{type: External, external: {url: "http://a", auth: {oauthClientCredentials: ` + someClient + `}, headers: [{name: X-A, value: a}]}}`},
+		bad:  []string{`{type: External, external: {url: "http://a", auth: {oauthClientCredentials: ` + someClient + `}, headers: [{name: AUTHORIZATION, value: a}]}}`},
+	},
+	"oauthTokenExchange exchanges the callers' own tokens: set auth.jwt or auth.serviceAccounts": {
+		good: []string{
+			`{auth: {serviceAccounts: {audiences: [a]}}, upstreams: [{name: a, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `, oauthTokenExchange: {subjectTokenType: JWT}}}]}`,
+			`{upstreams: [{name: a, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `}}]}`,
+		},
+		bad: []string{
+			`{upstreams: [{name: a, url: "http://a"}, {name: b, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `, oauthTokenExchange: {subjectTokenType: JWT}}}]}`,
+			`{upstreams: [{name: a, openAPI: {document: {url: "http://a"}, auth: {oauthClientCredentials: ` + someClient + `, oauthTokenExchange: {subjectTokenType: JWT}}}}]}`,
+			`{auth: {apiKeys: {secretRef: {name: a}}}, upstreams: [{name: b, url: "http://a", auth: {oauthClientCredentials: ` + someClient + `, oauthTokenExchange: {subjectTokenType: JWT}}}]}`,
+		},
 	},
 	"burst needs requestsPerSecond": {
 		good: []string{`{requestsPerSecond: 1, burst: 1}`, `{requestsPerSecond: 1}`},

@@ -33,6 +33,19 @@ var borders = map[string]string{
 	"spec.auth.jwt.jwksURI minLength": `http://a`,
 	"spec.workload.volumes minItems":  `[{name: a, emptyDir: {}}]`,
 	"spec.sessions minProperties":     `{max: 1}`,
+
+	"spec.external.auth.oauthClientCredentials.tokenURL minLength":            `http://a`,
+	"spec.external.auth.oauthClientCredentials.resource minLength":            `"a:b"`,
+	"spec.external.auth.oauthTokenExchange.resource minLength":                `"a:b"`,
+	"spec.upstreams[].auth.oauthClientCredentials.tokenURL minLength":         `http://a`,
+	"spec.upstreams[].auth.oauthClientCredentials.resource minLength":         `"a:b"`,
+	"spec.upstreams[].auth.oauthTokenExchange.resource minLength":             `"a:b"`,
+	"spec.upstreams[].openAPI.auth.oauthClientCredentials.tokenURL minLength": `http://a`,
+	"spec.upstreams[].openAPI.auth.oauthClientCredentials.resource minLength": `"a:b"`,
+	"spec.upstreams[].openAPI.auth.oauthTokenExchange.resource minLength":     `"a:b"`,
+	"spec.http.auth.oauthClientCredentials.tokenURL minLength":                `http://a`,
+	"spec.http.auth.oauthClientCredentials.resource minLength":                `"a:b"`,
+	"spec.http.auth.oauthTokenExchange.resource minLength":                    `"a:b"`,
 }
 
 // unreachable are bounds that another constraint keeps from being reached.

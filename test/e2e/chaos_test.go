@@ -47,7 +47,7 @@ var _ = Describe("Chaos", Label(soak, disruptive), Serial, func() {
 		ns.Show(ctx, "Before the chaos")
 
 		truth := watchTruth(ctx, ns, names)
-		seed := uint64(time.Now().UnixNano()) //nolint:gosec // It is printed to be used again.
+		seed := uint64(time.Now().UnixNano())
 		harness.Say("chaos with seed %d", seed)
 		blows := &chaos{ns: ns, names: names, random: rand.New(rand.NewPCG(seed, 0)), busy: map[string]bool{}, released: make(chan string, len(names))}
 		blows.run(ctx)

@@ -8,11 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/mcpprobe"
+	"github.com/espalier-dev/espalier/internal/prober"
 )
 
 // secretValue must never be seen anywhere but in a Secret and on the wire.
@@ -208,6 +211,47 @@ func TestExternal(t *testing.T) {
 	} {
 		if strings.Contains(text, secretValue) {
 			t.Errorf("the credential is in the %s: %s", what, text)
+		}
+	}
+}
+
+// TestExternalTokens: the probe is given the client of external.auth, and its
+// secret stands nowhere else.
+func TestExternalTokens(t *testing.T) {
+	w := newWorld(t)
+	w.server(`{type: External, external: {url: "https://mcp.example.com/mcp", auth: {oauthClientCredentials: {
+	  tokenURL: "https://mcp.example.com/token", clientID: espalier, clientSecretRef: {name: vendor, key: token}, scopes: [list]}},
+	  tls: {serverName: inner}}}`)
+	w.becomes(map[string]string{"ResolvedRefs": "False SecretNotFound"})
+	if target := w.targeted(1)[0].Probe; target.OAuth != nil {
+		t.Error("the probe has a client without a secret")
+	}
+	w.secret("vendor", "token")
+	w.becomes(map[string]string{"ResolvedRefs": "True ResolvedRefs"})
+	w.eventually(soon, "the client", func() string {
+		want := &mcpprobe.OAuth{
+			TokenURL: "https://mcp.example.com/token", ClientID: "espalier", Secret: secretValue, Scopes: []string{"list"},
+			TLS: mcpprobe.TLS{ServerName: "inner"}, // Of one origin with the server.
+		}
+		return cmp.Diff(want, w.targeted(1)[0].Probe.OAuth)
+	})
+	w.judge(prober.Failing, &mcpprobe.Report{Outcome: mcpprobe.TokenFailed, Step: mcpprobe.StepToken, HTTPStatus: 401})
+	w.becomes(map[string]string{"Healthy": "False TokenFailed"})
+	w.prove(w.listing([]byte(`{"name":"theirs"}`)))
+	w.becomes(map[string]string{"Ready": "True Proved"})
+	identity := w.targeted(1)[0].Identity
+	w.secretOf("vendor", map[string]string{"token": secretValue + "-2"})
+	w.eventually(soon, "the rotated secret", func() string {
+		if target := w.targeted(1)[0]; target.Identity == identity || target.Probe.OAuth.Secret != secretValue+"-2" {
+			return "it is the same"
+		}
+		return ""
+	})
+	for what, text := range map[string]string{
+		"status": fmt.Sprintf("%+v", w.web().Status), "events": strings.Join(w.events(), "\n"), "log": w.log.String(),
+	} {
+		if strings.Contains(text, secretValue) {
+			t.Errorf("the secret is in the %s: %s", what, text)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (s *site) hole(n int) *mcpv1.MCPServer {
 	hole := s.server(n)
 	hole.Name = fmt.Sprintf("hole-%04d", n)
 	hole.Spec.Replicas = ptr.To[int32](1)
-	hole.Spec.Container.Port = ptr.To(int32(s.holePort)) //nolint:gosec // A port.
+	hole.Spec.Container.Port = ptr.To(int32(s.holePort))
 	return hole
 }
 

@@ -203,11 +203,21 @@ func (a *Authenticator) token(ctx context.Context, text string) (*principal.Prin
 		}
 		return nil, a.invalid(errSignature.Error())
 	case a.jwt != nil && parsed.issuer == a.jwt.name:
-		return a.jwtCaller(ctx, parsed)
+		return showing(text)(a.jwtCaller(ctx, parsed))
 	case a.accounts != nil && parsed.issuer == a.accounts.name:
-		return a.account(ctx, parsed)
+		return showing(text)(a.account(ctx, parsed))
 	}
 	return nil, a.invalid(errIssuer.Error())
+}
+
+// showing notes the token that a caller showed.
+func showing(text string) func(*principal.Principal, *Refusal) (*principal.Principal, *Refusal) {
+	return func(p *principal.Principal, refusal *Refusal) (*principal.Principal, *Refusal) {
+		if p != nil {
+			p = p.WithToken(text)
+		}
+		return p, refusal
+	}
 }
 
 func (a *Authenticator) jwtCaller(ctx context.Context, t *token) (*principal.Principal, *Refusal) {

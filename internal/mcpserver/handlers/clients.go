@@ -111,6 +111,11 @@ func tlsConfig(key serverconfig.TLS, files [3][]byte) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: key.ServerName}
 	if key.CAFile != "" {
 		config.RootCAs = x509.NewCertPool()
+		if key.System {
+			if system, err := x509.SystemCertPool(); err == nil {
+				config.RootCAs = system
+			}
+		}
 		if !config.RootCAs.AppendCertsFromPEM(files[0]) {
 			return nil, call.Fail(call.CredentialMissing, "the mounted CA holds no certificate")
 		}

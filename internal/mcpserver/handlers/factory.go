@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/credentials"
+	"github.com/espalier-dev/espalier/internal/mcpserver/outbound"
 	"github.com/espalier-dev/espalier/internal/schema"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -21,7 +22,10 @@ import (
 type Factory struct {
 	credentials *credentials.Store
 	clients     *clients
+	tokens      *outbound.Keeper
 	userAgent   string
+	// Tokens, when set, is told how each request for a token ended.
+	Tokens func(grant, outcome string)
 	// Upstreams makes handlers that pass calls on; nil while there are none.
 	Upstreams Upstreams
 }
@@ -38,8 +42,20 @@ var errNoUpstreams = errors.New("there are no upstreams here")
 
 // NewFactory gives a factory. userAgent is sent to backends.
 func NewFactory(store *credentials.Store, userAgent string) *Factory {
-	return &Factory{credentials: store, clients: newClients(store), userAgent: userAgent}
+	f := &Factory{credentials: store, clients: newClients(store), userAgent: userAgent}
+	f.tokens = outbound.New(outbound.Options{
+		Credentials: store, Client: f.Client,
+		Observe: func(grant, outcome string) {
+			if f.Tokens != nil {
+				f.Tokens(grant, outcome)
+			}
+		},
+	})
+	return f
 }
+
+// Authorizer gives what authenticates a connection; nil when it has no auth.
+func (f *Factory) Authorizer(c *serverconfig.Connection) *outbound.Authorizer { return f.tokens.For(c) }
 
 // Client gives the shared HTTP client for TLS settings; nil is the system's.
 // Its redirects carry no credential to another origin.
@@ -47,8 +63,11 @@ func (f *Factory) Client(settings *serverconfig.TLS) (*http.Client, error) {
 	return f.clients.get(settings)
 }
 
-// Close drops idle connections.
-func (f *Factory) Close() { f.clients.close() }
+// Close ends requests for tokens and drops idle connections.
+func (f *Factory) Close() {
+	f.tokens.Close()
+	f.clients.close()
+}
 
 // Make implements registry.HandlerFactory.
 func (f *Factory) Make(tool *serverconfig.Tool, input *schema.Schema) (call.Handler, error) {
@@ -84,21 +103,13 @@ func Files(tool *serverconfig.Tool) []string {
 	if h == nil {
 		return nil
 	}
-	var out []string
-	add := func(path string) {
-		if path != "" {
-			out = append(out, path)
-		}
-	}
-	for _, list := range [][]serverconfig.Value{h.Headers, h.Path, h.Query} {
+	out := h.Connection.Files()
+	for _, list := range [][]serverconfig.Value{h.Path, h.Query} {
 		for _, v := range list {
-			add(v.File)
+			if v.File != "" {
+				out = append(out, v.File)
+			}
 		}
-	}
-	if t := h.TLS; t != nil {
-		add(t.CAFile)
-		add(t.CertFile)
-		add(t.KeyFile)
 	}
 	return out
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/expression"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/outbound"
 	"github.com/espalier-dev/espalier/internal/schema"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 	"github.com/espalier-dev/espalier/internal/urltemplate"
@@ -48,6 +49,7 @@ type httpHandler struct {
 	retries                   int
 	result                    *result
 	tls                       *serverconfig.TLS
+	authorizer                *outbound.Authorizer
 	// operation maps the arguments in place of all of the above, if it is set.
 	operation *operation
 }
@@ -57,6 +59,7 @@ func (f *Factory) newHTTP(tool *serverconfig.Tool, input *schema.Schema) (*httpH
 	h := &httpHandler{
 		factory: f, tool: tool.Name, method: strings.ToUpper(d.Method), input: input,
 		timeout: time.Duration(d.TimeoutSeconds) * time.Second, retries: int(d.Retries), tls: d.TLS,
+		authorizer: f.Authorizer(&d.Connection),
 	}
 	if h.method == "" {
 		h.method = http.MethodGet
@@ -151,7 +154,7 @@ func (h *httpHandler) Call(ctx context.Context, c *call.Call) (*call.Result, err
 	if err != nil {
 		return nil, err
 	}
-	answer, err := h.send(ctx, client, request, c.MaxBytes)
+	answer, err := h.send(ctx, h.authorizer.Client(client, c.Caller), request, c.MaxBytes)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,8 @@ type operation struct {
 func (f *Factory) Operation(tool string, request *openapi.Request, connection *serverconfig.Connection) (call.Handler, error) {
 	h := &httpHandler{
 		factory: f, tool: tool, method: request.Method, timeout: defaultTimeout, tls: connection.TLS, input: schema.Unchecked(),
-		operation: &operation{Request: request, byArg: map[string]*openapi.Param{}, names: map[string]bool{}},
+		authorizer: f.Authorizer(connection),
+		operation:  &operation{Request: request, byArg: map[string]*openapi.Param{}, names: map[string]bool{}},
 	}
 	for i := range request.Params {
 		switch p := &request.Params[i]; p.In {

@@ -276,7 +276,7 @@ func (h *httpResource) Call(ctx context.Context, c *call.Call) (*call.Result, er
 	if err != nil {
 		return nil, err
 	}
-	got, err := h.send(ctx, client, request, c.MaxBytes)
+	got, err := h.send(ctx, h.authorizer.Client(client, c.Caller), request, c.MaxBytes)
 	switch {
 	case err != nil:
 		return nil, err

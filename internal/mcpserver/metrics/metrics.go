@@ -28,6 +28,7 @@ type Metrics struct {
 	refused     *prometheus.CounterVec
 	reloads     *prometheus.CounterVec
 	ruleFailed  *prometheus.CounterVec
+	tokens      *prometheus.CounterVec
 	ListChanged prometheus.Counter
 	Tools       prometheus.Gauge
 	NotServed   prometheus.Gauge
@@ -52,6 +53,7 @@ func New(version string) *Metrics {
 	}, []string{"tool"})
 	m.refused = counter("requests_refused_total", "Requests refused before any method ran, by reason.", "reason")
 	m.ruleFailed = counter("rule_failures_total", "Rules that could not be evaluated and so hid an entry (access, upstreams) or limited a call (limits).", "rules")
+	m.tokens = counter("token_requests_total", "Requests to token endpoints of connections, by grant and outcome (ok, or a reason).", "grant", "outcome")
 	m.reloads = counter("catalog_reloads_total", "Catalogs found on disk, by what became of them.", "state")
 	m.catalog = gauge("catalog_info", "1 for the digest of the catalog that is served.", "digest")
 	inFlight, streams := gauge("calls_in_flight", "Calls that run."), gauge("streams", "Open streams: of subscriptions, and of sessions.")
@@ -59,7 +61,7 @@ func New(version string) *Metrics {
 	loaded := gauge("catalog_loaded_timestamp_seconds", "When the served catalog was loaded.")
 	changed := counter("list_changed_total", "Changes of lists that subscribers were told of.")
 	build := gauge("build_info", "1 for the version of the server.", "version")
-	m.registry.MustRegister(m.calls, m.entries, m.durations, m.refused, m.ruleFailed, m.reloads, m.catalog, inFlight, streams, tools, notServed, loaded, changed, build,
+	m.registry.MustRegister(m.calls, m.entries, m.durations, m.refused, m.ruleFailed, m.tokens, m.reloads, m.catalog, inFlight, streams, tools, notServed, loaded, changed, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.InFlight, m.Streams = inFlight.WithLabelValues(), streams.WithLabelValues()
 	m.Tools, m.NotServed, m.catalogTime = tools.WithLabelValues(), notServed.WithLabelValues(), loaded.WithLabelValues()
@@ -117,6 +119,9 @@ func (m *Metrics) Refused(reason string) { m.refused.WithLabelValues(reason).Inc
 // RuleFailed notes a rule of access, limits or upstreams that could not be
 // evaluated.
 func (m *Metrics) RuleFailed(rules string) { m.ruleFailed.WithLabelValues(rules).Inc() }
+
+// Token notes a request to a token endpoint.
+func (m *Metrics) Token(grant, outcome string) { m.tokens.WithLabelValues(grant, outcome).Inc() }
 
 // Reload notes a catalog found on disk.
 func (m *Metrics) Reload(state string) { m.reloads.WithLabelValues(state).Inc() }

@@ -41,6 +41,8 @@ type Principal struct {
 	Expires time.Time
 
 	value any
+	// token is a func so that no verb of fmt and no encoder shows it.
+	token func() string
 }
 
 // New gives a principal. None of the arguments may be changed afterwards.
@@ -48,6 +50,23 @@ func New(kind Kind, subject string, scopes []string, claims map[string]any, expi
 	p := &Principal{Kind: kind, Subject: subject, Scopes: scopes, Claims: claims, Expires: expires}
 	p.value = expression.Principal{Kind: string(kind), Subject: subject, Scopes: scopes, Claims: claims}.Var()
 	return p
+}
+
+// WithToken gives p with the verified token that the caller showed.
+func (p *Principal) WithToken(token string) *Principal {
+	with := *p
+	with.token = func() string { return token }
+	return &with
+}
+
+// Token is the verified token that the caller showed, empty without one. It is
+// for the exchange at a token endpoint and for nothing else: no backend, log or
+// expression ever sees it.
+func (p *Principal) Token() string {
+	if p.token == nil {
+		return ""
+	}
+	return p.token()
 }
 
 var anonymous = New(Anonymous, "", nil, nil, time.Time{})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
@@ -19,8 +20,12 @@ import (
 // call only, so that what the server asks can be told to be the call's.
 func (s *source) passAlone(ctx context.Context, c *call.Call, x *exchange, w wishes) ([]byte, error) {
 	key, _ := owner(c)
+	var caller *principal.Principal
+	if s.authorizer.Exchanges() {
+		caller = c.Caller
+	}
 	for attempt := 0; ; attempt++ {
-		e, err := s.pool.take(ctx, &exclusive{key: key, capabilities: w.legacy, solo: true}, false)
+		e, err := s.pool.take(ctx, &exclusive{key: key, caller: caller, capabilities: w.legacy, solo: true}, false)
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +58,9 @@ func (s *source) passToChild(ctx context.Context, c *call.Call, x *exchange, w w
 		defer s.pool.release(e, true)
 		leave := e.join(c, w)
 		defer leave()
-		return s.passModern(ctx, c, x, w, e.session)
+		raw, err := s.passModern(ctx, c, x, w, e.session)
+		e.ended(ctx, err)
+		return raw, err
 	}
 	return s.passExclusive(ctx, c, x, w, e)
 }
@@ -73,6 +80,7 @@ func (s *source) passExclusive(ctx context.Context, c *call.Call, x *exchange, w
 	leave := e.join(c, w)
 	raw, err := x.send(ctx, e.session, client.Aside{Progress: c.Progress, Notify: notifier(c, w)})
 	leave()
+	e.ended(ctx, err)
 	s.pool.release(e, err == nil || rpcOnly(err))
 	return raw, err
 }

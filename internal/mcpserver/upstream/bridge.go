@@ -11,6 +11,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/outbound"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
@@ -58,7 +59,7 @@ func (b *bridged) Call(ctx context.Context, r *client.Call) ([]byte, error) {
 // Request implements session.
 func (b *bridged) Request(ctx context.Context, r *client.Request) ([]byte, error) {
 	own := *r
-	if r.Method == mcp.MethodComplete {
+	if r.Method == mcp.MethodComplete && !b.s.authorizer.Exchanges() {
 		return b.session.Request(ctx, r)
 	}
 	return b.pass(ctx, &exchange{
@@ -78,6 +79,7 @@ func (b *bridged) pass(ctx context.Context, x *exchange) ([]byte, error) {
 	if !speaks {
 		return x.send(ctx, b.session, client.Aside{Progress: c.Progress})
 	}
+	ctx = s.actFor(ctx, c)
 	w := wishesOf(c, s.config.Stdio)
 	modern := mcp.IsModern(shared.Version())
 	if !modern && c.State != nil {
@@ -85,10 +87,12 @@ func (b *bridged) pass(ctx context.Context, x *exchange) ([]byte, error) {
 	}
 	switch {
 	case s.config.Stdio != nil && s.config.Stdio.PerClient:
+		b.l.users.Add(-1) // It is not used for this call.
+		defer b.l.users.Add(1)
 		return s.passToChild(ctx, c, x, w, modern)
 	case modern:
 		return s.passModern(ctx, c, x, w, shared)
-	case s.config.Stdio == nil && x.alone && (w.asked || w.level == levelDebug && shared.Abilities().Logging):
+	case s.needsOwn(x, w, shared):
 		return s.passAlone(ctx, c, x, w)
 	}
 	if w.level != "" && s.config.Stdio == nil && shared.Abilities().Logging {
@@ -100,6 +104,23 @@ func (b *bridged) pass(ctx context.Context, x *exchange) ([]byte, error) {
 		})
 	}
 	return x.send(ctx, shared, client.Aside{Progress: c.Progress, Notify: notifier(c, w)})
+}
+
+// actFor has requests of a call carry a token of its caller, where that is
+// wanted.
+func (s *source) actFor(ctx context.Context, c *call.Call) context.Context {
+	if !s.authorizer.Exchanges() {
+		return ctx
+	}
+	return outbound.WithCaller(ctx, c.Caller)
+}
+
+// needsOwn: a call of a legacy server needs a session of its own where the
+// server may ask its caller, or log much for them, and where it carries a token
+// of its caller: a session belongs to who opened it.
+func (s *source) needsOwn(x *exchange, w wishes, shared *client.Session) bool {
+	asks := x.alone && (w.asked || w.level == levelDebug && shared.Abilities().Logging)
+	return s.config.Stdio == nil && (asks || s.authorizer.Exchanges())
 }
 
 // notifier tells the caller what it wants to be told; nil when it wants nothing.

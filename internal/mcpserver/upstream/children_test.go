@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -343,4 +344,51 @@ func TestChildEnds(t *testing.T) {
 	}
 	gone(first)
 	pid()
+}
+
+// TestChildHangs: one that answers nothing is found out by a call that took
+// too long, and its client gets another.
+func TestChildHangs(t *testing.T) {
+	u, _ := wrapping(t, false, nil)
+	timing := hasty
+	timing.Handshake = 200 * time.Millisecond
+	m := managing(t, timing, u)
+	who := &caller{t: t, session: "a", declares: "{}"}
+	count := func() (n, pid int) {
+		t.Helper()
+		if _, err := fmt.Sscanf(saying(t, m, "count", who, nil), "%d in %d", &n, &pid); err != nil {
+			t.Fatal(err)
+		}
+		return n, pid
+	}
+	late := func(before func()) {
+		t.Helper()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		c := toolCall("Kim", who)
+		began := make(chan struct{}, 1)
+		c.Progress = func(wire.Object) { began <- struct{}{} }
+		go func() {
+			<-began
+			before()
+			cancel(call.ErrTimeout)
+		}()
+		if _, err := toolOf(m, "hang").Call(ctx, c); !errors.Is(err, call.ErrTimeout) {
+			t.Errorf("got %v", err)
+		}
+	}
+	_, pid := count()
+	late(func() {})
+	if n, same := count(); n != 2 || same != pid {
+		t.Errorf("%d in %d after %d: one that answers is ended", n, same, pid)
+	}
+	late(func() {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Error(err)
+		}
+	})
+	await(t, "the end of the child", emptied(m))
+	if n, other := count(); n != 1 || other == pid {
+		t.Errorf("%d in %d after %d", n, other, pid)
+	}
 }

@@ -128,11 +128,13 @@ func (d *document) take(data []byte) (err error) {
 			return err
 		}
 	}
+	connection := config.Connection
+	connection.URL = options.Base // Its origin alone is shown tokens.
 	tools, left := parsed.Tools(options)
 	lists, byName := &client.Lists{}, make(map[string]call.Handler, len(tools))
 	for i := range tools {
 		t := &tools[i]
-		handler, err := d.source.m.options.Operation(t.Name, &t.Request, &config.Connection)
+		handler, err := d.source.m.options.Operation(t.Name, &t.Request, &connection)
 		if err != nil {
 			left = append(left, openapi.Left{Name: t.Name, Reason: openapi.ReasonInvalidPath})
 			continue
@@ -155,7 +157,7 @@ func documentBase(parsed *openapi.Document, config *serverconfig.Upstream) (stri
 	if err != nil {
 		return "", &client.Error{Reason: client.NoServer, Cause: err}
 	}
-	if from != "" && (len(config.Headers) > 0 || config.TLS != nil) && !openapi.SameOrigin(base, from) {
+	if from != "" && (len(config.Headers) > 0 || config.TLS != nil || config.Auth != nil) && !openapi.SameOrigin(base, from) {
 		return "", &client.Error{Reason: client.UntrustedServer}
 	}
 	if localURL(base) && !localURL(from) {

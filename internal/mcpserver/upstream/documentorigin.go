@@ -82,7 +82,7 @@ func (o *urlOrigin) read(ctx context.Context) ([]byte, error) {
 		if err != nil {
 			return nil, &client.Error{Reason: client.CredentialMissing, Cause: err}
 		}
-		request.Header, withCredential = header, credential
+		request.Header, withCredential = header, credential || o.source.authorizer != nil
 	} else {
 		tls = nil
 	}
@@ -98,7 +98,7 @@ func (o *urlOrigin) read(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, &client.Error{Reason: client.CredentialMissing, Cause: err}
 	}
-	response, err := httpClient.Do(request)
+	response, err := o.source.authorizer.Client(httpClient, nil).Do(request) // The token of one origin.
 	if err != nil {
 		return nil, client.NetworkError(err)
 	}

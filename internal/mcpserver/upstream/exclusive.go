@@ -6,12 +6,14 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -22,6 +24,9 @@ import (
 type exclusive struct {
 	pool *pool
 	key  string
+	// caller whose token its requests carry; nil where they carry none of a
+	// caller's.
+	caller *principal.Principal
 	// capabilities that were declared to the server, a raw object; nil for none.
 	capabilities []byte
 	// solo: one call at a time. oneClient: all calls are of one client.
@@ -47,6 +52,8 @@ type exclusive struct {
 	mu      sync.Mutex
 	level   string
 	running []asker
+	// hangs: it does not answer any more, and is not asked to end.
+	hangs bool
 }
 
 // asker is a call that runs on an exclusive session.
@@ -172,7 +179,7 @@ func (e *exclusive) connect(ctx context.Context, modern bool) error {
 	s := e.pool.s
 	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
-	options, err := s.dialling()
+	options, err := s.dialling(e.caller)
 	if err != nil {
 		return err
 	}
@@ -228,6 +235,41 @@ func (e *exclusive) takeTurn(ctx context.Context) (release func(), err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// ended looks at a child whose call took too long: one that does not answer at
+// all serves its client no further.
+func (e *exclusive) ended(ctx context.Context, err error) {
+	if e.solo || err == nil || !errors.Is(context.Cause(ctx), call.ErrTimeout) {
+		return
+	}
+	m := e.pool.s.m
+	m.spawn(func() {
+		ctx, cancel := context.WithTimeout(m.life, m.timing.Handshake)
+		defer cancel()
+		if e.session.Check(ctx) == nil || m.life.Err() != nil {
+			return
+		}
+		e.mu.Lock()
+		e.hangs = true
+		e.mu.Unlock()
+		e.pool.s.log.Warn("The child of a client does not answer and is ended")
+		e.pool.lose(e)
+	})
+}
+
+// close ends the session: at once where that is all that helps.
+func (e *exclusive) close() {
+	e.mu.Lock()
+	hangs := e.hangs
+	e.mu.Unlock()
+	if hangs {
+		e.session.Abort()
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	e.session.Close(ctx)
 }
 
 // giveUp ends what waits for callers.

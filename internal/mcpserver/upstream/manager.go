@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/credentials"
+	"github.com/espalier-dev/espalier/internal/mcpserver/outbound"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -69,6 +70,9 @@ func DefaultTiming() Timing {
 type Options struct {
 	// Client gives the HTTP client for TLS settings; nil is none.
 	Client func(*serverconfig.TLS) (*http.Client, error)
+	// Authorizer gives what authenticates a connection; nil when it has no
+	// auth.
+	Authorizer func(*serverconfig.Connection) *outbound.Authorizer
 	// Operation makes the handlers of the operations of APIs.
 	Operation OperationFactory
 	// Credentials are the mounted keys.
@@ -296,9 +300,6 @@ func (m *Manager) fingerprint(u *serverconfig.Upstream) string {
 	}
 	hash := sha256.New()
 	add := func(path string) {
-		if path == "" {
-			return
-		}
 		value, err := m.options.Credentials.Bytes(path)
 		if err != nil {
 			value = nil
@@ -306,37 +307,10 @@ func (m *Manager) fingerprint(u *serverconfig.Upstream) string {
 		sum := sha256.Sum256(value)
 		hash.Write(sum[:])
 	}
-	for _, v := range u.Headers {
-		add(v.File)
-	}
-	if t := u.TLS; t != nil {
-		add(t.CAFile)
-		add(t.CertFile)
-		add(t.KeyFile)
+	for _, path := range u.Files() {
+		add(path)
 	}
 	return hex.EncodeToString(hash.Sum(nil))
-}
-
-// Files gives the credential files of an upstream, in no order.
-func Files(u *serverconfig.Upstream) []string {
-	var out []string
-	add := func(path string) {
-		if path != "" {
-			out = append(out, path)
-		}
-	}
-	if u.OpenAPI != nil {
-		add(u.OpenAPI.DocumentFile)
-	}
-	for _, v := range u.Headers {
-		add(v.File)
-	}
-	if t := u.TLS; t != nil {
-		add(t.CAFile)
-		add(t.CertFile)
-		add(t.KeyFile)
-	}
-	return out
 }
 
 // retire ends a session behind its last user, or when that takes too long.

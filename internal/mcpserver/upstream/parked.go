@@ -80,6 +80,7 @@ func (p *parked) run(ctx context.Context, x *exchange) {
 	p.e.setLevel(ctx, p.w.level)
 	p.raw, p.err = x.send(ctx, p.e.session, client.Aside{Progress: p.progress, Notify: p.notify})
 	p.e.leave(p)
+	p.e.ended(ctx, p.err)
 	p.e.pool.release(p.e, p.err == nil || rpcOnly(p.err))
 }
 

@@ -15,8 +15,9 @@ import (
 )
 
 // maxExclusive is how many sessions over HTTP an upstream has for single
-// clients, beside the one that all share.
-const maxExclusive = 64
+// clients, beside the one that all share: calls that wait for their callers
+// leave as many to others.
+const maxExclusive = 2 * maxParked
 
 // pool holds the exclusive sessions of one upstream.
 type pool struct {
@@ -191,9 +192,7 @@ func (p *pool) keep(e *exclusive, modern bool) {
 		p.lose(e)
 	}
 	cancel()
-	closing, done := context.WithTimeout(context.Background(), closeTime)
-	defer done()
-	e.session.Close(closing)
+	e.close()
 	work.Wait()
 }
 

@@ -6,6 +6,7 @@ package upstream
 import (
 	"context"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 )
 
@@ -47,7 +48,7 @@ func (s *source) open(ctx context.Context) (session, error) {
 	if s.config.OpenAPI != nil {
 		return openDocument(ctx, s)
 	}
-	options, err := s.dialling()
+	options, err := s.dialling(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -59,14 +60,15 @@ func (s *source) open(ctx context.Context) (session, error) {
 	return opened, nil
 }
 
-// dialling are the options of a session with what the upstream is.
-func (s *source) dialling() (client.Options, error) {
+// dialling are the options of a session with what the upstream is; caller, if
+// there is one, is whose session it is.
+func (s *source) dialling(caller *principal.Principal) (client.Options, error) {
 	options := client.Options{
 		URL: s.config.URL, Protocol: s.config.Protocol, Version: s.m.options.Version, MaxBytes: s.m.maxBytes.Load(),
 	}
 	if s.config.Stdio != nil {
 		s.process(&options)
-	} else if err := s.dial(&options); err != nil {
+	} else if err := s.dial(&options, caller); err != nil {
 		return options, &client.Error{Reason: client.CredentialMissing, Cause: err}
 	}
 	return options, nil

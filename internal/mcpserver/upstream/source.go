@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/outbound"
+	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/process"
 	"github.com/espalier-dev/espalier/internal/podreport"
@@ -27,6 +29,8 @@ type source struct {
 	log    *slog.Logger
 	stop   context.CancelFunc
 	poke   chan struct{}
+	// authorizer of its requests; nil for none.
+	authorizer *outbound.Authorizer
 	// pool of sessions for single clients.
 	pool *pool
 
@@ -68,6 +72,13 @@ func newSource(m *Manager, config serverconfig.Upstream, before *Listing) *sourc
 	s := &source{
 		config: config, m: m, log: m.log.With("upstream", config.Name), poke: make(chan struct{}, 1),
 		fresh: make(chan struct{}), state: podreport.UpstreamPending,
+	}
+	if m.options.Authorizer != nil {
+		connection := config.Connection
+		if config.OpenAPI != nil && connection.URL == "" {
+			connection.URL = config.OpenAPI.DocumentURL
+		}
+		s.authorizer = m.options.Authorizer(&connection)
 	}
 	ctx, cancel := context.WithCancel(m.life)
 	s.stop = cancel
@@ -143,14 +154,18 @@ func (s *source) connect(ctx context.Context) (*lease, *Listing, error) {
 }
 
 // dial fills options for a connection over HTTP, with the keys that are
-// mounted now.
-func (s *source) dial(options *client.Options) (err error) {
+// mounted now; caller, if there is one, is whose session it is.
+func (s *source) dial(options *client.Options, caller *principal.Principal) (err error) {
 	if options.Header, options.Credential, err = s.m.headers(s.config.Headers); err != nil {
 		return err
 	}
 	options.Credential = options.Credential || s.config.TLS != nil && s.config.TLS.CertFile != ""
-	options.HTTP, err = s.m.options.Client(s.config.TLS)
-	return err
+	if options.HTTP, err = s.m.options.Client(s.config.TLS); err != nil {
+		return err
+	}
+	options.Credential = options.Credential || s.authorizer != nil
+	options.HTTP = s.authorizer.Client(options.HTTP, caller)
+	return nil
 }
 
 func (s *source) list(ctx context.Context, l *lease) (*Listing, error) {

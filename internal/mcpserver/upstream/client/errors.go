@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/process"
 )
 
@@ -23,6 +24,7 @@ type Reason string
 // Reasons of an Error.
 const (
 	CredentialMissing   Reason = "CredentialMissing"
+	TokenFailed         Reason = "TokenFailed"
 	DNSFailed           Reason = "DNSFailed"
 	ConnectionRefused   Reason = "ConnectionRefused"
 	ConnectionLost      Reason = "ConnectionLost"
@@ -143,7 +145,7 @@ func ReasonOf(err error) Reason {
 // dialFailure: the request has not reached the upstream.
 func dialFailure(err error) bool {
 	switch ReasonOf(err) {
-	case DNSFailed, ConnectionRefused, TLSFailed, CredentialMissing:
+	case DNSFailed, ConnectionRefused, TLSFailed, CredentialMissing, TokenFailed:
 		return true
 	}
 	return false
@@ -157,6 +159,10 @@ func networkError(err error) error {
 	var known *Error
 	if errors.As(err, &known) {
 		return known
+	}
+	var token *call.Error // Why there is no token to send.
+	if errors.As(err, &token) {
+		return &Error{Reason: TokenFailed, Cause: token}
 	}
 	return &Error{Reason: networkReason(err), Cause: err}
 }

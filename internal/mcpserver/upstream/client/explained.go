@@ -7,6 +7,7 @@ package client
 // peer's words is in it.
 var explained = map[Reason]struct{ message, hint string }{
 	CredentialMissing:   {"a credential is not mounted", "create the Secret or ConfigMap key that the headers name"},
+	TokenFailed:         {"the authorization server gave no token", "check tokenURL, clientID, the Secret and the scopes of auth; the pod's log says how it failed"},
 	DNSFailed:           {"the host name cannot be resolved", "check the host of the URL"},
 	ConnectionRefused:   {"nothing listens at the address", "check the port, and that the server runs"},
 	ConnectionLost:      {"the connection ended before the answer", "read the log of the server behind"},
