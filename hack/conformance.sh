@@ -143,10 +143,12 @@ judge() {
 service() { echo "http://$(kube get service "$1-mcp" -o jsonpath='{.spec.clusterIP}'):8080/mcp"; }
 
 all() {
+  local inspect=()
   step 'Apply the fixtures' apply Auto 1
   connect
+  if [[ -n $LOCAL ]]; then inspect=(-inspect "$(service conformance-front)"); fi
   step 'Judge' judge all -expected test/conformance/expected-failures/none.yaml -probe "$OUT/probe" \
-    -inspector "$NPM/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js" \
+    -inspector "$NPM/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js" "${inspect[@]}" \
     "direct=http://127.0.0.1:$DIRECT_PORT/mcp" "chained=http://127.0.0.1:$FRONT_PORT/mcp"
 }
 

@@ -4,7 +4,7 @@
 // Command runner runs the public MCP conformance suite and counts what passed:
 //
 //	runner -node NODE -suite INDEX.JS -out FOLDER [-probe COMMAND]
-//	  [-expected FILE] [-inspector INDEX.JS] [-local PORT,PORT...] NAME=URL...
+//	  [-expected FILE] [-inspector INDEX.JS [-inspect URL]] [-local PORT,PORT...] NAME=URL...
 //
 // Each URL is judged by all that each revision requires of a server, -probe by
 // what it requires of a client that connects and lists. What is not scored is
@@ -32,6 +32,8 @@ type options struct {
 	suite     suite
 	probe     string
 	inspector string
+	// inspected is where the inspector looks, at the targets when empty.
+	inspected string
 	title     string
 	// ports of this machine at which the targets are served.
 	ports   []string
@@ -49,6 +51,7 @@ func main() {
 	flag.StringVar(&o.suite.expected, "expected", "", "YAML file of scenarios that are expected to fail")
 	flag.StringVar(&o.probe, "probe", "", "client to judge")
 	flag.StringVar(&o.inspector, "inspector", "", "script of @modelcontextprotocol/inspector, to list and call by it too")
+	flag.StringVar(&o.inspected, "inspect", "", "URL that the inspector lists and calls at; each server's by default")
 	flag.StringVar(&o.title, "title", "CONFORMANCE", "first words of the totals")
 	ports := flag.String("local", "", "ports of 127.0.0.1, one for each URL: the suite calls the servers there, each request over a new connection")
 	flag.Parse()
@@ -130,7 +133,11 @@ func run(ctx context.Context, o *options) error {
 		add(revision, sum)
 	}
 	if o.inspector != "" {
-		for _, t := range o.targets {
+		targets := o.targets
+		if o.inspected != "" {
+			targets = []target{{"service", o.inspected}}
+		}
+		for _, t := range targets {
 			if err := inspect(ctx, o, t); err != nil {
 				return err
 			}
