@@ -11,6 +11,7 @@
 #   E2E_SOAK=1      run only what takes longer than CI has time for
 #   E2E_KEEP=1      leave a cluster that was started here running
 #   E2E_INSTALLED=1 the operator and the images are there already
+#   E2E_SOAK=1      what a test cuts short lasts as long as it says
 set -euo pipefail
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
 cd "$ROOT"
