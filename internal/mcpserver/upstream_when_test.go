@@ -123,7 +123,10 @@ func TestUpstreamsThatOverlap(t *testing.T) {
 				upstreams = append(upstreams, u)
 			}
 			g := tenants(t, serverconfig.ToolsPolicy{Conflicts: test.policy}, upstreams...)
-			g.until("all upstreams", func() bool { return len(g.names(g.probeToken())) >= 4 && !strings.Contains(g.upstreams(), "Pending") })
+			g.until("all upstreams", func() bool {
+				all := g.names(g.probeToken())
+				return slices.Contains(all, "only-a") && slices.Contains(all, "only-b") && slices.Contains(all, "only-c")
+			})
 			for token, want := range map[string]string{keyCI: test.ci, g.token(nil): test.others} {
 				if listed := slices.Contains(g.names(token), "same"); listed != (want != "") {
 					t.Errorf("listed: %t", listed)

@@ -63,10 +63,7 @@ func (e *Engine) Stand(ctx context.Context, s *session.Session, caller *principa
 		ctx, cancel = context.WithDeadline(ctx, caller.Expires)
 		defer cancel()
 	}
-	stream, err := open()
-	if err == nil {
-		_ = s.Serve(ctx, stream, last) // However it ends, the client knows.
-	}
+	_ = s.Serve(ctx, func() (session.Stream, error) { return open() }, last) // However it ends, the client knows.
 	return Reply{Streamed: true}
 }
 

@@ -127,12 +127,17 @@ func send(stream Stream, e event) error {
 // Serve serves the stream that the event id last belongs to, from the next
 // event on, or, where it is empty or unknown, the standing stream. It returns
 // nil when the session or an answer is over, ctx's cause, ErrReplaced, or the
-// connection's error.
-func (s *Session) Serve(ctx context.Context, stream Stream, last string) error {
+// connection's error. The connection is opened when the session already has
+// it: a client that sees it open can be asked on it.
+func (s *Session) Serve(ctx context.Context, open func() (Stream, error), last string) error {
 	release := s.Hold()
 	defer release()
 	c, from, me := s.take(last)
 	defer s.leave(c, me)
+	stream, err := open()
+	if err != nil {
+		return err
+	}
 	ticker := time.NewTicker(KeepAlive)
 	defer ticker.Stop()
 	for {

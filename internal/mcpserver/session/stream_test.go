@@ -68,7 +68,7 @@ func serve(t *testing.T, s *Session, last string) serving {
 	connection := newSink()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, connection, last) }()
+	go func() { ended <- s.Serve(ctx, opened(connection), last) }()
 	stop := func() error { cancel(); return <-ended }
 	for last == "" && !s.Standing() {
 		time.Sleep(time.Millisecond)
@@ -153,12 +153,12 @@ func TestSessionEndsItsStreams(t *testing.T) {
 	r, _ := newTestRegistry()
 	s := open(t, r, "")
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(t.Context(), newSink(), "") }()
+	go func() { ended <- s.Serve(t.Context(), opened(newSink()), "") }()
 	r.Close()
 	if err := <-ended; err != nil {
 		t.Errorf("ended with %v", err)
 	}
-	if err := s.Serve(t.Context(), newSink(), ""); err != nil || s.Standing() {
+	if err := s.Serve(t.Context(), opened(newSink()), ""); err != nil || s.Standing() {
 		t.Errorf("a stream of what is over: %v", err)
 	}
 }
@@ -207,7 +207,7 @@ func TestBacklog(t *testing.T) {
 	s := New("x", principal.Nobody(), "test")
 	s.Begin("2025-11-25", nil, nil)
 	blocked := &blocking{sink: newSink(), in: make(chan struct{}), out: make(chan struct{})}
-	go func() { _ = s.Serve(t.Context(), blocked, "") }()
+	go func() { _ = s.Serve(t.Context(), opened(blocked), "") }()
 	for !s.Standing() {
 		time.Sleep(time.Millisecond)
 	}
@@ -272,7 +272,7 @@ func TestChannel(t *testing.T) {
 	}
 	t.Run("after the end", func(t *testing.T) {
 		whole := newSink()
-		if err := s.Serve(t.Context(), whole, primed); err != nil {
+		if err := s.Serve(t.Context(), opened(whole), primed); err != nil {
 			t.Errorf("got %v", err)
 		}
 		for _, want := range []string{"one", "two", "three"} {
@@ -306,4 +306,9 @@ func TestChannel(t *testing.T) {
 			t.Errorf("%d channels", len(s.out.channels))
 		}
 	})
+}
+
+// opened gives a connection that is open already.
+func opened(stream Stream) func() (Stream, error) {
+	return func() (Stream, error) { return stream, nil }
 }

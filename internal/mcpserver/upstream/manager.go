@@ -38,7 +38,7 @@ type Timing struct {
 	// it is.
 	Refresh, Seldom time.Duration
 	// Again is after how long lists are read again after a change that was
-	// told, and then each time after four times as long; never when zero.
+	// told, and then each time after three times as long; never when zero.
 	Again time.Duration
 	// Backoff between attempts doubles up to MaxBackoff.
 	Backoff, MaxBackoff time.Duration
@@ -61,7 +61,7 @@ const (
 func DefaultTiming() Timing {
 	return Timing{
 		Health: 30 * time.Second, Handshake: 10 * time.Second, Keep: 60 * time.Second, Settle: 30 * time.Second,
-		Refresh: 30 * time.Second, Seldom: 5 * time.Minute, Again: 250 * time.Millisecond,
+		Refresh: 30 * time.Second, Seldom: 5 * time.Minute, Again: 100 * time.Millisecond,
 		Backoff: time.Second, MaxBackoff: 30 * time.Second, Credential: 2 * time.Second, Document: 5 * time.Minute,
 	}
 }

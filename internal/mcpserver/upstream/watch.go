@@ -100,8 +100,8 @@ type rereads struct {
 const (
 	// maxRereads and their factor span the time in which replicas of a server
 	// of ours load a catalog.
-	maxRereads   = 4
-	rereadFactor = 4
+	maxRereads   = 5
+	rereadFactor = 3
 )
 
 func newRereads(first time.Duration) *rereads {

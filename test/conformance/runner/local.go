@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -41,10 +42,31 @@ func local(ctx context.Context, remote, port string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("serve %s locally: %w", remote, err)
 	}
-	server := &http.Server{Handler: proxy, ReadHeaderTimeout: headerTimeout}
+	server := &http.Server{Handler: whole(proxy), ReadHeaderTimeout: headerTimeout}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() { _ = server.Serve(listener) }()
 	here := *to
 	here.Host = listener.Addr().String()
 	return here.String(), nil
+}
+
+// maxBody is more than the suite sends.
+const maxBody = 1 << 20
+
+// whole reads a request's body before h begins. A server may refuse a request
+// before it has read it; then the connection from the client would end, and
+// the client's next request with it.
+func whole(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if err != nil {
+			http.Error(w, "the body cannot be read", http.StatusBadRequest)
+			return
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		if len(body) == 0 {
+			r.Body = http.NoBody
+		}
+		h.ServeHTTP(w, r)
+	})
 }

@@ -4,8 +4,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -160,6 +163,37 @@ func TestLocal(t *testing.T) {
 	if len(peers) != 3 {
 		t.Errorf("%d connections for 3 requests", len(peers))
 	}
+}
+
+// TestRefusedUnread: a server that refuses without reading does not cost the
+// client its connection.
+func TestRefusedUnread(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer server.Close()
+	url, err := local(t.Context(), server.URL, "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var opened atomic.Int32
+	dialer := &net.Dialer{}
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		opened.Add(1)
+		return dialer.DialContext(ctx, network, address)
+	}}}
+	for range 20 {
+		response, err := client.Post(url, "application/json", strings.NewReader(strings.Repeat("x", 1<<10)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusForbidden {
+			t.Fatal(response.Status)
+		}
+	}
+	if opened.Load() != 1 {
+		t.Errorf("%d connections", opened.Load())
+	}
+	client.CloseIdleConnections()
 }
 
 func TestArguments(t *testing.T) {
