@@ -46,11 +46,11 @@ const patience = 30 * time.Second
 
 // dial opens a connection and what goes before the first call.
 func dial(address, path string, e era) (*caller, error) {
-	conn, err := net.Dial("tcp", address)
+	c := &caller{address: address, path: path}
+	err := c.connect()
 	if err != nil {
 		return nil, err
 	}
-	c := &caller{address: address, path: path, conn: conn, reader: bufio.NewReader(conn)}
 	headers, params := []string{"Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: echo"}, callParams+metaParams
 	if e == legacy {
 		if headers, err = c.session(); err != nil {
@@ -60,6 +60,19 @@ func dial(address, path string, e era) (*caller, error) {
 	}
 	c.request = c.encode(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{`+params+`}}`, headers)
 	return c, nil
+}
+
+// connect opens a new connection in place of the one there is; a session stays.
+func (c *caller) connect() error {
+	if c.conn != nil {
+		_ = c.conn.Close()
+	}
+	conn, err := net.Dial("tcp", c.address)
+	if err != nil {
+		return err
+	}
+	c.conn, c.reader = conn, bufio.NewReader(conn)
+	return nil
 }
 
 func (c *caller) encode(body string, headers []string) []byte {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -49,12 +50,15 @@ type running struct {
 	// callers by the number of connections.
 	callers map[int][]*caller
 	seen    map[int][]figure
+	failed  bool
 }
 
 // measure measures the subjects of one group in turns, so that what else the
-// machine does meets all of them.
-func (s *stage) measure(group []subject, figures map[key]figure) (err error) {
+// machine does meets all of them. One that fails does not keep the others from
+// being measured.
+func (s *stage) measure(group []subject, figures map[key]figure) error {
 	var all []*running
+	var failures []error
 	defer func() {
 		for _, r := range all {
 			r.stop()
@@ -63,25 +67,32 @@ func (s *stage) measure(group []subject, figures map[key]figure) (err error) {
 	for _, each := range group {
 		r, err := s.begin(each)
 		if err != nil {
-			return fmt.Errorf("%s: %w", each.name, err)
+			failures = append(failures, fmt.Errorf("%s: %w", each.name, err))
+			continue
 		}
 		all = append(all, r)
 	}
 	for range s.rounds {
 		for _, n := range s.connections {
 			for _, r := range all {
+				if r.failed {
+					continue
+				}
 				if err := r.round(n, s.window); err != nil {
-					return fmt.Errorf("%s with %d connections: %w", r.name, n, err)
+					r.failed = true
+					failures = append(failures, fmt.Errorf("%s with %d connections: %w", r.name, n, err))
 				}
 			}
 		}
 	}
 	for _, r := range all {
 		for n, seen := range r.seen {
-			figures[key{r.name, n}] = median(seen)
+			if !r.failed {
+				figures[key{r.name, n}] = median(seen)
+			}
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // begin starts a subject and warms it up.
@@ -122,6 +133,12 @@ func (r *running) stop() {
 }
 
 func (r *running) round(connections int, window time.Duration) error {
+	for _, c := range r.callers[connections] {
+		// While others had their turn the server may have closed it.
+		if err := c.connect(); err != nil {
+			return err
+		}
+	}
 	before, err := r.process.cpu()
 	if err != nil {
 		return err
