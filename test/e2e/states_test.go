@@ -264,7 +264,7 @@ var _ = Describe("What is wrong with a server", func() {
 			lines = append(lines, fmt.Sprintf("%s\t%s\t%s", name, outcome, message))
 			Expect(ns.Kubectl(ctx, "describe", "mcpserver", name)).To(ContainSubstring(strings.Fields(message)[0]), "kubectl describe shows the message")
 			Expect(message).To(MatchRegexp(`(?i)(Read|Check|Give|Set|Use|Allow|Look|Ask|Raise|Name|Point|See|Is |Add|Fix|Mend)`), "%s says what to do", name)
-			Expect(message).NotTo(ContainSubstring("garbage"), "a peer's words do not belong into status")
+			Expect(message).NotTo(Or(ContainSubstring("}{"), ContainSubstring("sign in"), ContainSubstring("Invalid Host")), "a peer's words do not belong into status")
 		}
 		slices.Sort(lines)
 		ns.Show(ctx, "What is wrong")
