@@ -11,7 +11,7 @@
 
 REGISTRY=${IMAGE_REGISTRY:-ghcr.io/espalier-dev}
 EVERYTHING_PACKAGE=@modelcontextprotocol/server-everything@2026.8.31
-NPM_PACKAGES=("$EVERYTHING_PACKAGE" @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31)
+NPM_PACKAGES=("$EVERYTHING_PACKAGE" @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31 npm@10.9.9)
 OUT=$ROOT/bin/cluster
 
 # platforms to build for: this machine's, or those of clusters elsewhere.
@@ -53,7 +53,7 @@ everything_image() {
 }
 
 # npm_image makes an image in which several servers from npm lie ready, to be
-# wrapped. It runs the first of them.
+# wrapped, and npx. It runs the first of them.
 npm_image() {
   local package arguments=()
   for package in "${NPM_PACKAGES[@]}"; do arguments+=(--package "$package"); done

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/espalier-dev/espalier/internal/mcpserver"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
@@ -66,6 +68,9 @@ func benchmark(b *testing.B, endpoint string, message raw, want string) {
 	}
 }
 
+// production logs what a pod logs: no line for a call that went well.
+func production(o *mcpserver.Options) { o.Log = slog.New(slog.NewJSONHandler(io.Discard, nil)) }
+
 func BenchmarkBareHTTP(b *testing.B) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var message map[string]any
@@ -87,16 +92,16 @@ func echoTool() serverconfig.Tool {
 }
 
 func BenchmarkExpressionModern(b *testing.B) {
-	benchmark(b, start(b, config(echoTool())).url(), modernEcho(), "hello, world")
+	benchmark(b, start(b, config(echoTool()), production).url(), modernEcho(), "hello, world")
 }
 
 func BenchmarkExpressionLegacy(b *testing.B) {
-	benchmark(b, start(b, config(echoTool())).url(), legacyEcho(), "hello, world")
+	benchmark(b, start(b, config(echoTool()), production).url(), legacyEcho(), "hello, world")
 }
 
 // BenchmarkSessionLegacy is a call within a session.
 func BenchmarkSessionLegacy(b *testing.B) {
-	f := start(b, config(echoTool()))
+	f := start(b, config(echoTool()), production)
 	message := legacyEcho()
 	message.header.Set("Mcp-Session-Id", f.connect("2025-11-25", "{}").id)
 	benchmark(b, f.url(), message, "hello, world")
@@ -153,7 +158,7 @@ func BenchmarkHTTPTool(b *testing.B) {
 		t.Definition = echoTool().Definition
 		t.Expression = nil
 		t.HTTP = &serverconfig.HTTP{Connection: serverconfig.Connection{URL: target + "/echo"}, Method: "GET", TimeoutSeconds: 30}
-	})))
+	})), production)
 	benchmark(b, f.url(), modernEcho(), "hello, world")
 }
 
@@ -180,5 +185,5 @@ func BenchmarkListOf100(b *testing.B) {
 	message.header = message.header.Clone()
 	message.header.Set("Mcp-Method", "tools/list")
 	message.header.Del("Mcp-Name")
-	benchmark(b, start(b, c).url(), message, "Says tab.")
+	benchmark(b, start(b, c, production).url(), message, "Says tab.")
 }

@@ -146,7 +146,7 @@ func (s *stage) serve(folder string, port int) (*process, error) {
 		return nil, err
 	}
 	p, err := start(port, nil, s.server, "--catalog="+folder, "--credentials="+s.dir, fmt.Sprintf("--listen=127.0.0.1:%d", port),
-		fmt.Sprintf("--internal-listen=127.0.0.1:%d", internal), "--log-level=WARN")
+		fmt.Sprintf("--internal-listen=127.0.0.1:%d", internal))
 	if err != nil {
 		return nil, err
 	}

@@ -32,23 +32,31 @@ const (
 	npmFolder                              = "/app/node_modules/@modelcontextprotocol/"
 )
 
-// npmStdio wraps a server from npm that lies ready in its image.
-func npmStdio(name, server string, args ...string) *v1alpha1.MCPServer {
-	return harness.Stdio(name, harness.NPMImage, append([]string{"node", npmFolder + server + "/dist/index.js"}, args...)...)
+// npmStdio wraps a command that an image from npm has.
+func npmStdio(name string, command ...string) *v1alpha1.MCPServer {
+	return harness.Stdio(name, harness.NPMImage, command...)
+}
+
+// npx wraps a server that is started as its authors say. Its package lies in
+// the working directory, as npx would put it, since there is no registry.
+func npx(name string, args ...string) *v1alpha1.MCPServer {
+	server := npmStdio(name, append([]string{"npx", "-y"}, args...)...)
+	server.Spec.Stdio.WorkingDir = npmFolder
+	return server
 }
 
 var _ = Describe("Servers that others wrote", func() {
 	It("are wrapped as Stdio, and stood before by URL over streamable HTTP and SSE", Label(slow), func(ctx SpecContext) {
 		ns := cluster.Namespace(ctx, "npm")
-		memory := npmStdio("memory", "server-memory")
+		memory := npx("memory", "@modelcontextprotocol/server-memory")
 		memory.Spec.Stdio.Env = []corev1.EnvVar{{Name: "MEMORY_FILE_PATH", Value: "/tmp/memory.jsonl"}}
 		ready := map[string]*history{}
 		for _, name := range []string{"every", "memory", "files", "front"} {
 			ready[name] = watchCondition(ctx, ns, name, v1alpha1.ConditionReady)
 		}
 		ns.Create(ctx, memory,
-			npmStdio("every", "server-everything", "stdio"),
-			npmStdio("files", "server-filesystem", "/tmp"),
+			npmStdio("every", "mcp-server-everything", "stdio"),
+			npmStdio("files", "mcp-server-filesystem", "/tmp"),
 		)
 		for _, transport := range []string{"streamableHttp", "sse"} {
 			startEverything(ctx, ns, transport)

@@ -5,18 +5,23 @@ package node
 import (
 	"context"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/espalier-dev/espalier/hack/images/internal/image"
 )
 
-// appDir is where the packages lie in the image.
-const appDir = "/app"
+// appDir is where the packages lie in the image, binDir where their commands are found.
+const (
+	appDir = "/app"
+	binDir = "/usr/local/bin"
+)
 
 // Spec says which packages an image holds and which command it runs.
 type Spec struct {
@@ -51,6 +56,13 @@ func build(ctx context.Context, spec Spec, out string) error {
 	if err != nil {
 		return err
 	}
+	for _, each := range spec.Packages {
+		links, err := commandLinks(dir, each)
+		if err != nil {
+			return err
+		}
+		app = append(app, links...)
+	}
 	built, err := image.Build(image.Spec{
 		Platform:   v1.Platform{OS: "linux", Architecture: runtime.GOARCH},
 		Entrypoint: []string{nodePath, path.Join(appDir, script)},
@@ -62,6 +74,19 @@ func build(ctx context.Context, spec Spec, out string) error {
 	}
 	_, err = image.Write(out, spec.Tag, []v1.Image{built})
 	return err
+}
+
+// commandLinks put the commands of a package where they are found.
+func commandLinks(dir, spec string) ([]image.File, error) {
+	scripts, err := commands(dir, spec)
+	if err != nil {
+		return nil, err
+	}
+	var links []image.File
+	for _, name := range slices.Sorted(maps.Keys(scripts)) {
+		links = append(links, image.File{Path: path.Join(binDir, name), Link: path.Join(appDir, scripts[name]), Mode: 0o777})
+	}
+	return links, nil
 }
 
 // folderFiles lists a folder's files as those of a folder in the image.

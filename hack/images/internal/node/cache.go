@@ -15,7 +15,7 @@ import (
 )
 
 // format changes when the same packages are to give another image.
-const format = 1
+const format = 2
 
 // Build writes the image to out, from the cache if it was made before.
 func Build(ctx context.Context, spec Spec, out string) error {

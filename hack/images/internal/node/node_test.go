@@ -4,6 +4,9 @@ package node
 
 import (
 	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -30,6 +33,26 @@ func TestChooseScript(t *testing.T) {
 		got, err := chooseScript(json.RawMessage(c.bin), "pkg", c.command)
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%s, command %q: got %q, %v", c.bin, c.command, got, err)
+		}
+	}
+}
+
+func TestCommands(t *testing.T) {
+	for bin, want := range map[string]map[string]string{
+		`"dist/index.js"`:                {"pkg": "node_modules/@scope/pkg/dist/index.js"},
+		`{"one": "a.js", "two": "b.js"}`: {"one": "node_modules/@scope/pkg/a.js", "two": "node_modules/@scope/pkg/b.js"},
+		`null`:                           {},
+	} {
+		dir := t.TempDir()
+		folder := filepath.Join(dir, "node_modules", "@scope", "pkg")
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "package.json"), []byte(`{"bin": `+bin+`}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := commands(dir, "@scope/pkg@1.0.0"); err != nil || !maps.Equal(got, want) {
+			t.Errorf("%s: got %v, %v", bin, got, err)
 		}
 	}
 }

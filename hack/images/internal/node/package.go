@@ -35,25 +35,54 @@ func packageName(spec string) string {
 	return spec
 }
 
-// mainScript finds, relative to dir, the script of a package's command: the one named, or
-// the only one, or the one that is called like the package.
-func mainScript(dir, spec, command string) (string, error) {
-	folder := path.Join("node_modules", packageName(spec))
+// binField reads the field bin of a package's manifest, and gives the package's folder,
+// relative to dir.
+func binField(dir, spec string) (bin json.RawMessage, folder string, err error) {
+	folder = path.Join("node_modules", packageName(spec))
 	data, err := os.ReadFile(filepath.Join(dir, folder, "package.json"))
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	var manifest struct {
 		Bin json.RawMessage `json:"bin"`
 	}
-	if err := json.Unmarshal(data, &manifest); err != nil {
+	err = json.Unmarshal(data, &manifest)
+	return manifest.Bin, folder, err
+}
+
+// mainScript finds, relative to dir, the script of a package's command: the one named, or
+// the only one, or the one that is called like the package.
+func mainScript(dir, spec, command string) (string, error) {
+	bin, folder, err := binField(dir, spec)
+	if err != nil {
 		return "", err
 	}
-	script, err := chooseScript(manifest.Bin, path.Base(packageName(spec)), command)
+	script, err := chooseScript(bin, path.Base(packageName(spec)), command)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", spec, err)
 	}
 	return path.Join(folder, script), nil
+}
+
+// commands gives the commands of a package and, relative to dir, their scripts.
+func commands(dir, spec string) (map[string]string, error) {
+	bin, folder, err := binField(dir, spec)
+	if err != nil {
+		return nil, err
+	}
+	scripts := map[string]string{}
+	var single string
+	if json.Unmarshal(bin, &single) == nil && single != "" {
+		scripts[path.Base(packageName(spec))] = single
+	} else if len(bin) > 0 {
+		if err := json.Unmarshal(bin, &scripts); err != nil {
+			return nil, fmt.Errorf("%s: %w", spec, err)
+		}
+	}
+	for name, script := range scripts {
+		scripts[name] = path.Join(folder, script)
+	}
+	return scripts, nil
 }
 
 // chooseScript reads the field bin, which is a string or a map from command to script.

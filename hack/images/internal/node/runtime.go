@@ -14,26 +14,37 @@ import (
 // nodePath is where Node lies in the image.
 const nodePath = "/usr/local/bin/node"
 
-// runtimeFiles are Node itself and the libraries that it is linked with.
+// programs are what an image has of this machine, and where: Node, and what the scripts of
+// packages and npx are started with.
+var programs = []struct{ name, path string }{{"node", nodePath}, {"env", "/usr/bin/env"}, {"sh", "/bin/sh"}}
+
+// runtimeFiles are Node itself, what scripts are started with, and the libraries that these
+// are linked with.
 func runtimeFiles() ([]image.File, error) {
-	program, err := exec.LookPath("node")
-	if err != nil {
-		return nil, err
-	}
-	program, err = filepath.EvalSymlinks(program)
-	if err != nil {
-		return nil, err
-	}
-	out, err := exec.Command("ldd", program).Output()
-	if err != nil {
-		return nil, fmt.Errorf("ldd %s: %w", program, err)
-	}
 	files := append(image.BaseFiles(),
-		image.File{Path: nodePath, Mode: 0o755, Source: program},
 		image.File{Path: "/etc/nsswitch.conf", Mode: 0o644, Content: []byte("hosts: files dns\n")},
 	)
-	for _, library := range libraries(string(out)) {
-		files = append(files, image.File{Path: library, Mode: 0o755, Source: library})
+	known := map[string]bool{}
+	for _, p := range programs {
+		program, err := exec.LookPath(p.name)
+		if err != nil {
+			return nil, err
+		}
+		program, err = filepath.EvalSymlinks(program)
+		if err != nil {
+			return nil, err
+		}
+		out, err := exec.Command("ldd", program).Output()
+		if err != nil {
+			return nil, fmt.Errorf("ldd %s: %w", program, err)
+		}
+		files = append(files, image.File{Path: p.path, Mode: 0o755, Source: program})
+		for _, library := range libraries(string(out)) {
+			if !known[library] {
+				known[library] = true
+				files = append(files, image.File{Path: library, Mode: 0o755, Source: library})
+			}
+		}
 	}
 	return files, nil
 }
