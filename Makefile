@@ -111,7 +111,7 @@ conformance: ## Run the public MCP conformance suite, on the local cluster unles
 	@hack/conformance.sh
 
 .PHONY: soak
-soak: ## Run what takes long: the cost of fleets of 100 to 3,000 servers, conformance with pinned upstreams, long outages (root, Linux).
+soak: ## Run what takes long: the cost of fleets of 100 to 3,000 servers, conformance with pinned upstreams, chaos, long outages (root, Linux).
 	@hack/soak.sh
 
 ##@ Build

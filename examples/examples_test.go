@@ -26,6 +26,7 @@ func TestExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	where := map[string]string{}
 	for _, entry := range entries {
 		if !entry.IsDir() {
 			continue
@@ -41,6 +42,11 @@ func TestExamples(t *testing.T) {
 			}
 			served := 0
 			for _, server := range servers {
+				// They are applied to one namespace.
+				if other := where[server.Name]; other != "" {
+					t.Errorf("MCPServer %s stands in %s, too", server.Name, other)
+				}
+				where[server.Name] = dir
 				served += check(t, server, registrations)
 			}
 			if served != len(registrations) {

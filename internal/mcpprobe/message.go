@@ -40,7 +40,10 @@ func Message(r *Report, where Where) string {
 		}
 		return cut(strings.Join(parts, " "), MaxMessage)
 	}
-	if r.Outcome != Canceled && r.Outcome != InvalidTarget && r.Outcome != ProbeDenied && r.Outcome != TokenFailed {
+	switch r.Outcome {
+	case Canceled, InvalidTarget, ProbeDenied, TokenFailed, DNSFailed, Unreachable:
+		// The server has seen nothing of it.
+	default:
 		parts = append(parts, where.evidence())
 	}
 	if h := hint(r, where); h != "" {

@@ -83,6 +83,7 @@ func (l *loader) tell(log *slog.Logger, notServed []podreport.NotServed) {
 func (s *Server) put(ctx context.Context, what string) {
 	started := time.Now()
 	previous := s.registry.Snapshot()
+	settled := s.upstreams.Settled()
 	composed := upstream.Compose(s.loader.config, s.upstreams.Listings())
 	factories := registry.Factories{Tool: s.factory.Make, Resource: s.factory.MakeResource, Prompt: s.factory.MakePrompt}
 	config := composed.Config
@@ -104,6 +105,9 @@ func (s *Server) put(ctx context.Context, what string) {
 	}
 	s.loader.tell(s.log, composed.NotServed)
 	changes, stuck := s.registry.Swap(ctx, next)
+	if settled {
+		s.composed.Store(true)
+	}
 	if changes.Lists() {
 		s.metrics.ListChanged.Inc()
 	}

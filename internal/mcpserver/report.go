@@ -104,7 +104,10 @@ func (s *Server) Ready() (bool, string) {
 		return false, "NoCatalog"
 	case !s.peers.Settled():
 		return false, "PeersPending"
-	case !s.upstreams.Settled():
+	case !s.composed.Load():
+		if s.upstreams.Settled() {
+			s.loader.wake() // Those that did not answer wake nobody.
+		}
 		return false, "UpstreamsPending"
 	}
 	return true, ""

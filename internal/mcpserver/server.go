@@ -107,8 +107,11 @@ type Server struct {
 	// settled is closed when there is something to serve over stdio.
 	settled chan struct{}
 
-	main, internal           *http.Server
-	mainListen, adminListen  net.Listener
+	main, internal          *http.Server
+	mainListen, adminListen net.Listener
+	// composed: a snapshot is in place that has what upstreams brought at
+	// their first answer.
+	composed                 atomic.Bool
 	draining                 atomic.Bool
 	started                  atomic.Bool
 	stop                     sync.Once

@@ -23,7 +23,15 @@ const (
 
 func TestFixtures(t *testing.T) {
 	w := load(t)
-	url := w.serve(t, direct)
+	for _, name := range []string{direct, front} {
+		url := w.serve(t, name)
+		t.Run(name, func(t *testing.T) { checkServer(t, w, url) })
+	}
+}
+
+// checkServer looks at all that is declared, in every revision.
+func checkServer(t *testing.T, w *world, url string) {
+	t.Helper()
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"} {
 		t.Run(version, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -41,9 +49,7 @@ func TestFixtures(t *testing.T) {
 			checkResources(ctx, t, session)
 			checkPrompts(ctx, t, session)
 			checkCompletions(ctx, t, session)
-			if version == "2026-07-28" {
-				checkUpdates(ctx, t, session, w.watched, updated)
-			}
+			checkUpdates(ctx, t, session, w.watched, updated)
 		})
 	}
 }
@@ -158,7 +164,8 @@ func checkUpdates(ctx context.Context, t *testing.T, session *mcp.ClientSession,
 	if err := session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}); err != nil {
 		t.Fatal(err)
 	}
-	write(t, watched+".new", []byte("Something else"))
+	content := "Something else for " + t.Name()
+	write(t, watched+".new", []byte(content))
 	if err := os.Rename(watched+".new", watched); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +178,7 @@ func checkUpdates(ctx context.Context, t *testing.T, session *mcp.ClientSession,
 		t.Fatal("the change was not told")
 	}
 	result, err := session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
-	if err != nil || result.Contents[0].Text != "Something else" {
+	if err != nil || result.Contents[0].Text != content {
 		t.Errorf("%+v, %v", result, err)
 	}
 }

@@ -41,7 +41,7 @@ const (
 // world is what the fixtures' YAML says, and what of it runs.
 type world struct {
 	servers       map[string]*mcpv1.MCPServer
-	registrations []*catalog.Compiled
+	registrations []mcpv1.Registration
 	// urls of what runs, by server.
 	urls map[string]string
 	// watched is the file that test://watched-resource is read from.
@@ -106,16 +106,22 @@ func (w *world) add(t *testing.T, kind string, raw []byte) {
 		return // What runs the fixtures in a cluster.
 	}
 	decode(r)
-	w.registrations = append(w.registrations, catalog.Compile(r))
+	w.registrations = append(w.registrations, r)
 }
 
 // serve starts a server of the fixtures and gives its URL.
 func (w *world) serve(t *testing.T, name string) string {
 	t.Helper()
 	server := w.servers[name]
-	built := catalog.Build(server, w.registrations, serverconfig.ProbeTrust{})
+	var compiled []*catalog.Compiled
+	for _, r := range w.registrations {
+		if catalog.Selects(r, server) {
+			compiled = append(compiled, catalog.Compile(r))
+		}
+	}
+	built := catalog.Build(server, compiled, serverconfig.ProbeTrust{})
 	for id, v := range built.Verdicts {
-		if name == direct && !v.Accepted {
+		if !v.Accepted {
 			t.Errorf("%s: %s", id, v.Message)
 		}
 	}
@@ -176,5 +182,6 @@ func TestServe(t *testing.T) {
 	}
 	w := load(t)
 	t.Logf("direct at %s, front at %s", w.serve(t, direct), w.serve(t, front))
+	t.Logf("test://watched-resource is %s", w.watched)
 	time.Sleep(*wait)
 }

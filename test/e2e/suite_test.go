@@ -24,6 +24,8 @@ const (
 	disruptive = "disruptive"
 	// soak specs take longer than CI has time for: make soak runs them.
 	soak = "soak"
+	// longer specs last longer in a soak.
+	longer = "longer"
 )
 
 var cluster *harness.Cluster

@@ -33,7 +33,7 @@ const (
 )
 
 var _ = Describe("An upstream that is away", func() {
-	It("for a moment changes no list; for long it alone is withdrawn, and comes back by itself", Label(slow), func(ctx SpecContext) {
+	It("for a moment changes no list; for long it alone is withdrawn, and comes back by itself", Label(slow, longer), func(ctx SpecContext) {
 		ns := cluster.Namespace(ctx, "away")
 		deployment, service := harness.Workload("web", harness.FakeMCPImage, 8080, fmt.Sprintf("--tools=%d", awayTools))
 		ns.Create(ctx, deployment, service,

@@ -186,13 +186,15 @@ func (s *source) up(l *lease, listing *Listing) {
 	s.mu.Lock()
 	was := s.state
 	s.state, s.reason, s.protocol = podreport.UpstreamReady, "", l.Version()
-	s.answered, s.known = true, true
 	if s.expiry != nil {
 		s.expiry.Stop()
 		s.expiry = nil
 	}
 	s.mu.Unlock()
 	s.take(listing)
+	s.mu.Lock()
+	s.answered, s.known = true, true // Only now: its entries can be served.
+	s.mu.Unlock()
 	s.m.metrics.up(s.config.Name, true)
 	if was != podreport.UpstreamReady {
 		s.log.Info("Upstream is ready", "protocol", l.Version(), "tools", len(listing.Tools),
