@@ -40,15 +40,23 @@ type truth struct {
 	// is none. away is how long the API server was away, with the time.
 	operator time.Time
 	away     []absence
+	// suspects are samples that were lies, unless the server lived again
+	// already: the next look at it says so.
+	suspects map[string]suspect
 	lies     map[string]string
 	samples  int
+}
+
+type suspect struct {
+	at   time.Time
+	text string
 }
 
 type absence struct{ from, to time.Time }
 
 // watchTruth begins; the function that it gives ends it.
 func watchTruth(ctx context.Context, ns *harness.Namespace, names []string) func() (lies []string, samples int) {
-	t := &truth{ns: ns, names: names, dead: map[string]time.Time{}, lies: map[string]string{}}
+	t := &truth{ns: ns, names: names, dead: map[string]time.Time{}, suspects: map[string]suspect{}, lies: map[string]string{}}
 	ctx, cancel := context.WithCancel(ctx)
 	DeferCleanup(cancel)
 	var running sync.WaitGroup
@@ -75,15 +83,20 @@ func (t *truth) ask(ctx context.Context, name string) {
 		if t.ns.Client.List(ctx, &fresh, client.InNamespace(t.ns.Name), client.MatchingLabels{v1alpha1.LabelServer: name}) == nil {
 			pods = fresh
 		}
-		alive := false
+		alive, began := false, time.Now()
 		for i := range pods.Items {
 			alive = alive || t.answers(ctx, &pods.Items[i], name)
 		}
 		t.mu.Lock()
 		if since := t.dead[name]; alive {
 			delete(t.dead, name)
+			delete(t.suspects, name)
 		} else if since.IsZero() {
 			t.dead[name] = time.Now()
+		}
+		if s, ok := t.suspects[name]; ok && began.After(s.at) {
+			t.lies[name] = s.text
+			delete(t.suspects, name)
 		}
 		t.mu.Unlock()
 		sleep(ctx, askEvery)
@@ -165,7 +178,7 @@ func (t *truth) judge(servers []v1alpha1.MCPServer, operator time.Time) {
 			}
 		}
 		if lasted > lieAfter {
-			t.lies[servers[i].Name] = fmt.Sprintf("%s at %s: Ready %s for %s", servers[i].Name, now.Format(time.TimeOnly), ready.Reason, lasted.Round(time.Second))
+			t.suspects[servers[i].Name] = suspect{now, fmt.Sprintf("%s at %s: Ready %s for %s", servers[i].Name, now.Format(time.TimeOnly), ready.Reason, lasted.Round(time.Second))}
 		}
 	}
 }
