@@ -177,7 +177,7 @@ func (t *truth) judge(servers []v1alpha1.MCPServer, operator time.Time) {
 				lasted -= a.to.Sub(later(a.from, since))
 			}
 		}
-		if lasted > lieAfter {
+		if _, known := t.suspects[servers[i].Name]; lasted > lieAfter && !known {
 			t.suspects[servers[i].Name] = suspect{now, fmt.Sprintf("%s at %s: Ready %s for %s", servers[i].Name, now.Format(time.TimeOnly), ready.Reason, lasted.Round(time.Second))}
 		}
 	}
