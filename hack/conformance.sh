@@ -166,11 +166,7 @@ pinned() {
 
 rm -rf "$RESULTS"
 mkdir -p "$RESULTS"
-if [[ -n $LOCAL ]] && ! local_cluster_up; then
-  started=yes
-  step 'Start the cluster' cluster up
-fi
-pick_kubectl
+use_cluster
 if [[ -z ${CONFORMANCE_INSTALLED:-} ]]; then
   step 'Build the operator and the server, and their images' operator_images
 fi

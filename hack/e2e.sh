@@ -34,11 +34,7 @@ fixtures() {
   go_image badchild badchild dev
 }
 
-if [[ -n $LOCAL ]] && ! local_cluster_up; then
-  started=yes
-  step 'Start the cluster' cluster up
-fi
-pick_kubectl
+use_cluster
 if [[ -z ${E2E_INSTALLED:-} ]]; then
   step 'Build the operator and the server, and their images' operator_images
   step 'Build the fixtures' fixtures

@@ -48,3 +48,13 @@ pick_kubectl() {
 }
 
 local_cluster_up() { cluster status >/dev/null 2>&1; }
+
+# use_cluster picks kubectl, and starts the local cluster where that is the
+# target and does not run. $started says that it was started here.
+use_cluster() {
+  if [[ -n $LOCAL ]] && ! local_cluster_up; then
+    started=yes
+    step 'Start the cluster' cluster up
+  fi
+  pick_kubectl
+}

@@ -72,7 +72,7 @@ func (c *connection) cancel(id []byte) {
 // the start.
 func (c *connection) admit(r *engine.Request) (err *wire.Error) {
 	if r.Snapshot == nil {
-		return &wire.Error{Code: mcp.CodeUnavailable, Message: "no catalog is loaded yet", Data: wire.Data("NoCatalog")}
+		return engine.NoCatalog()
 	}
 	if r.Caller, err = c.options.Caller(r.Snapshot); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (c *connection) enter(m *wire.Message) (context.Context, *wire.Error) {
 	id := string(m.ID)
 	switch {
 	case c.draining:
-		return nil, draining()
+		return nil, engine.Draining()
 	case c.running[id] != nil:
 		return nil, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "the id is that of a request which is not answered yet"}
 	case len(c.running) >= maxRunning:

@@ -39,7 +39,7 @@ func (c *connection) bind(r *engine.Request) *wire.Error {
 // of answers comes on the same connection.
 func (c *connection) initialize(r *engine.Request) {
 	if !c.hold() {
-		c.send(wire.AppendError(nil, r.Message.ID, draining()))
+		c.send(wire.AppendError(nil, r.Message.ID, engine.Draining()))
 		return
 	}
 	defer c.calls.Done()
@@ -55,10 +55,6 @@ func (c *connection) initialize(r *engine.Request) {
 		c.session.Store(s)
 	}
 	c.send(reply.Body)
-}
-
-func draining() *wire.Error {
-	return &wire.Error{Code: mcp.CodeUnavailable, Message: "the server is shutting down", Data: wire.Data("Draining")}
 }
 
 // stand serves the session's standing stream until the session is over or the

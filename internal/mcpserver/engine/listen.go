@@ -29,7 +29,7 @@ func (e *Engine) listen(ctx context.Context, r *Request) Reply {
 	defer done()
 	subscription, ok := e.registry.Subscribe()
 	if !ok {
-		return r.fail(Unavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "the server is shutting down", Data: wire.Data(reasonDraining)})
+		return r.fail(Unavailable, Draining())
 	}
 	defer e.registry.Unsubscribe(subscription)
 	if r.Open == nil {

@@ -78,6 +78,16 @@ func (e *Engine) Reserve() (done func(), refusal Reply) {
 	return done, Reply{}
 }
 
+// Draining is the error of a server that takes no requests any more.
+func Draining() *wire.Error {
+	return &wire.Error{Code: mcp.CodeUnavailable, Message: "the server is shutting down", Data: wire.Data(reasonDraining)}
+}
+
+// NoCatalog is that of one that has none yet.
+func NoCatalog() *wire.Error {
+	return &wire.Error{Code: mcp.CodeUnavailable, Message: "no catalog is loaded yet", Data: wire.Data("NoCatalog")}
+}
+
 func tooManyStreams() *wire.Error {
 	return &wire.Error{Code: mcp.CodeTooManyRequests, Message: "too many open streams on this replica", Data: wire.Data(string(call.StreamLimit))}
 }
@@ -122,7 +132,7 @@ func (e *Engine) refuseSession(r *Request, err error) Reply {
 			Code: mcp.CodeTooManyRequests, Message: "too many sessions on this replica", Data: wire.Data(reasonSessionLimit),
 		})
 	}
-	return r.fail(Unavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "the server is shutting down", Data: wire.Data(reasonDraining)})
+	return r.fail(Unavailable, Draining())
 }
 
 // notified takes a notification of the client, which has no answer.

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package httpgate is what stands before every transport that speaks HTTP:
-// first the Origin rule, then authentication. A transport calls Origin, may
-// answer a preflight, and then calls Authenticate; nothing of a request is
-// read before.
+// first the Origin rule, then authentication. A transport calls Origin, then
+// Preflight, and then Authenticate; nothing of a request is read before.
 package httpgate
 
 import (
@@ -44,6 +43,17 @@ func (g *Gate) Origin(w http.ResponseWriter, r *http.Request, snapshot *registry
 		return false
 	}
 	allowOrigin(w.Header(), r, origins[0], methods)
+	return true
+}
+
+// Preflight answers OPTIONS, before authentication: a browser sends no
+// credential with it. False: it is another method.
+func Preflight(w http.ResponseWriter, r *http.Request, methods string) bool {
+	if r.Method != http.MethodOptions {
+		return false
+	}
+	w.Header().Set("Allow", methods)
+	w.WriteHeader(http.StatusNoContent)
 	return true
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/duplex"
+	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
 	"github.com/espalier-dev/espalier/internal/mcpserver/httpgate"
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
 	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
@@ -62,7 +63,7 @@ func (t *Transport) Type() serverconfig.TransportType { return serverconfig.Tran
 func (t *Transport) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := t.Begin()
 	if h == nil {
-		httpgate.Refuse(w, http.StatusServiceUnavailable, unavailable("the server is shutting down", "Draining"))
+		httpgate.Refuse(w, http.StatusServiceUnavailable, engine.Draining())
 		return
 	}
 	defer t.End()
@@ -71,12 +72,10 @@ func (t *Transport) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if snapshot == nil {
-		httpgate.Refuse(w, http.StatusServiceUnavailable, unavailable("no catalog is loaded yet", "NoCatalog"))
+		httpgate.Refuse(w, http.StatusServiceUnavailable, engine.NoCatalog())
 		return
 	}
-	if r.Method == http.MethodOptions { // A browser sends no credential with it.
-		w.Header().Set("Allow", allowedMethods)
-		w.WriteHeader(http.StatusNoContent)
+	if httpgate.Preflight(w, r, allowedMethods) {
 		return
 	}
 	caller := t.gate.Authenticate(w, r, snapshot)
@@ -89,10 +88,6 @@ func (t *Transport) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		notAllowed(w)
 	}
-}
-
-func unavailable(message, reason string) *wire.Error {
-	return &wire.Error{Code: mcp.CodeUnavailable, Message: message, Data: wire.Data(reason)}
 }
 
 func unknownSession() *wire.Error {
@@ -113,7 +108,7 @@ func (t *Transport) get(w http.ResponseWriter, r *http.Request, h transport.Hand
 		tooMany(w, "too many sessions on this replica", "SessionLimit")
 		return
 	case err != nil:
-		httpgate.Refuse(w, http.StatusServiceUnavailable, unavailable("the server is shutting down", "Draining"))
+		httpgate.Refuse(w, http.StatusServiceUnavailable, engine.Draining())
 		return
 	}
 	c := newConn(w, r.URL.Path+"?"+querySession+"="+s.ID)

@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
 	"github.com/espalier-dev/espalier/internal/mcpserver/httpgate"
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
 	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
@@ -89,7 +89,7 @@ func (t *Transport) begin() transport.Handler {
 func (t *Transport) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := t.begin()
 	if h == nil {
-		refuse(w, http.StatusServiceUnavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "the server is shutting down", Data: wire.Data("Draining")})
+		refuse(w, http.StatusServiceUnavailable, engine.Draining())
 		return
 	}
 	defer t.active.Done()
@@ -98,12 +98,10 @@ func (t *Transport) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if snapshot == nil {
-		refuse(w, http.StatusServiceUnavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "no catalog is loaded yet", Data: wire.Data("NoCatalog")})
+		refuse(w, http.StatusServiceUnavailable, engine.NoCatalog())
 		return
 	}
-	if r.Method == http.MethodOptions { // A browser sends no credential with it.
-		w.Header().Set("Allow", allowedMethods)
-		w.WriteHeader(http.StatusNoContent)
+	if httpgate.Preflight(w, r, allowedMethods) {
 		return
 	}
 	caller := t.gate.Authenticate(w, r, snapshot)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/duplex"
+	"github.com/espalier-dev/espalier/internal/mcpserver/engine"
 	"github.com/espalier-dev/espalier/internal/mcpserver/httpgate"
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
 	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
@@ -157,7 +158,7 @@ func (c *conn) Write(ctx context.Context, message []byte) error {
 func (t *Transport) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := t.Begin()
 	if h == nil {
-		httpgate.Refuse(w, http.StatusServiceUnavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "the server is shutting down", Data: wire.Data("Draining")})
+		httpgate.Refuse(w, http.StatusServiceUnavailable, engine.Draining())
 		return
 	}
 	defer t.End()
@@ -166,16 +167,14 @@ func (t *Transport) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if snapshot == nil {
-		httpgate.Refuse(w, http.StatusServiceUnavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "no catalog is loaded yet", Data: wire.Data("NoCatalog")})
+		httpgate.Refuse(w, http.StatusServiceUnavailable, engine.NoCatalog())
+		return
+	}
+	if httpgate.Preflight(w, r, allowedMethods) {
 		return
 	}
 	w.Header().Set("Allow", allowedMethods)
-	switch r.Method {
-	case http.MethodOptions: // A browser sends no credential with it.
-		w.WriteHeader(http.StatusNoContent)
-		return
-	case http.MethodGet:
-	default:
+	if r.Method != http.MethodGet {
 		httpgate.Refuse(w, http.StatusMethodNotAllowed, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "upgrade to a WebSocket by GET"})
 		return
 	}

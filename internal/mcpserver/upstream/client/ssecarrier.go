@@ -115,11 +115,5 @@ func (c *sseCarrier) request(ctx context.Context, m *message) (result []byte, er
 
 // stream implements carrier: the one stream stands already.
 func (c *sseCarrier) stream(ctx context.Context, standing func()) error {
-	standing()
-	select {
-	case <-c.ended:
-		return &Error{Reason: ConnectionLost}
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return standUntil(ctx, c.ended, standing)
 }

@@ -123,13 +123,7 @@ func (c *stdioCarrier) notify(_ context.Context, m *message) error { return c.wr
 
 // stream: what a legacy child says by itself comes anyway.
 func (c *stdioCarrier) stream(ctx context.Context, standing func()) error {
-	standing()
-	select {
-	case <-c.ended:
-		return &Error{Reason: ConnectionLost}
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return standUntil(ctx, c.ended, standing)
 }
 
 // abort implements carrier: the group is killed.

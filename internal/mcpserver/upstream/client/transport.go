@@ -29,3 +29,15 @@ type carrier interface {
 	close(ctx context.Context)
 	abort()
 }
+
+// standUntil is the stream of a carrier whose one connection brings what a
+// server says by itself anyway: it stands at once, and ends with that.
+func standUntil(ctx context.Context, ended <-chan struct{}, standing func()) error {
+	standing()
+	select {
+	case <-ended:
+		return &Error{Reason: ConnectionLost}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -145,13 +145,7 @@ func (c *wsCarrier) notify(ctx context.Context, m *message) error {
 
 // stream implements carrier: what a legacy server says by itself comes anyway.
 func (c *wsCarrier) stream(ctx context.Context, standing func()) error {
-	standing()
-	select {
-	case <-c.ended:
-		return &Error{Reason: ConnectionLost}
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return standUntil(ctx, c.ended, standing)
 }
 
 // close implements carrier.
