@@ -31,7 +31,8 @@ const (
 	portNameInternal = "internal"
 )
 
-// Name of the Deployment, the Service and the PodDisruptionBudget of server.
+// Name of the Deployment, the Service, the PodDisruptionBudget and the
+// NetworkPolicy of server.
 func Name(server *mcpv1.MCPServer) string { return server.Name + "-mcp" }
 
 // PeersName of the headless Service by which replicas find each other.

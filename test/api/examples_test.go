@@ -203,14 +203,37 @@ var rules = map[string]examples{
 			`{transports: [{type: SSE, path: /ws}, {type: WebSocket}]}`,
 		},
 	},
-	"workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none": {
+	"workload, networkPolicy, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none": {
 		good: []string{`{type: Container, container: {image: a}, workload: {labels: {a: b}}, suspend: true, startupTimeoutSeconds: 1, terminationGracePeriodSeconds: 10}`},
 		bad: []string{
 			`{type: External, external: {url: "http://a"}, workload: {labels: {a: b}}}`,
+			`{type: External, external: {url: "http://a"}, networkPolicy: {ingress: {}}}`,
 			`{type: External, external: {url: "http://a"}, suspend: true}`,
 			`{type: External, external: {url: "http://a"}, startupTimeoutSeconds: 1}`,
 			`{type: External, external: {url: "http://a"}, terminationGracePeriodSeconds: 10}`,
 		},
+	},
+	"networkPolicy.egress.upstreams needs type Tools or Stdio: nobody knows what the image of a Container connects to. Use namespaces and cidrs": {
+		good: []string{
+			`{networkPolicy: {egress: {upstreams: false}}}`,
+			`{type: Container, container: {image: a}, networkPolicy: {ingress: {}, egress: {}}}`,
+		},
+		bad: []string{`{type: Container, container: {image: a}, networkPolicy: {egress: {upstreams: true}}}`},
+	},
+	"a CIDR is a network, for example 203.0.113.0/24 or 2001:db8::/64, with no bits set beyond its length": {
+		good: []string{`203.0.113.0/24`, `"2001:db8::/64"`, `192.0.2.7/32`},
+		bad:  []string{`192.0.2.7`, `192.0.2.7/24`, `192.0.2.0/33`, `a.example.com`, `"2001:db8::1/64"`, `"2001:DB8::/64"`},
+	},
+	"each of exceptCIDRs lies within one of cidrs, and is smaller": {
+		good: []string{`{cidrs: [10.0.0.0/8], exceptCIDRs: [10.1.0.0/16]}`, `{cidrs: ["::/0", 0.0.0.0/0], exceptCIDRs: [10.1.0.0/16, "fd00::/8"]}`},
+		bad: []string{
+			`{exceptCIDRs: [10.0.0.0/8]}`, `{cidrs: [10.0.0.0/8], exceptCIDRs: [10.0.0.0/8]}`, `{cidrs: [10.0.0.0/8], exceptCIDRs: [11.0.0.0/16]}`,
+			`{cidrs: [10.1.0.0/16], exceptCIDRs: [10.0.0.0/8]}`, `{cidrs: [0.0.0.0/0], exceptCIDRs: ["fd00::/8"]}`,
+		},
+	},
+	"ports are those of cidrs: set cidrs": {
+		good: []string{`{cidrs: [10.0.0.0/8], ports: [443]}`},
+		bad:  []string{`{ports: [443]}`},
 	},
 	"probe.gateReadiness and probe.via need pods, and type External has none": {
 		good: []string{`{type: Container, container: {image: a}, probe: {gateReadiness: true, via: Service}}`,
