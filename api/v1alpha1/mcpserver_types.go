@@ -74,7 +74,7 @@ type MCPServerList struct {
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Stdio') == has(self.stdio)",message="stdio is for type Stdio, and needed there"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'External') == has(self.external)",message="external is for type External, and needed there"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.tools) || has(self.limits) || has(self.cacheSeconds) || has(self.cors) || has(self.publicURL) || has(self.serverInfo))",message="tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools or Stdio: Espalier does not stand in front of a Container or an External server"
-// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.auth) || has(self.access) || has(self.accessDefault) || has(self.extensions))",message="auth, access, accessDefault and extensions need type Tools or Stdio: a Container or an External server decides by itself who may call it"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.auth) || has(self.access) || has(self.accessDefault) || has(self.extensions) || has(self.tls))",message="auth, access, accessDefault, extensions and tls need type Tools or Stdio: a Container or an External server decides by itself who may call it, and how"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.sessions)",message="sessions needs type Tools or Stdio: a Container or an External server has its sessions to itself"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.transports)",message="transports is for types Tools and Stdio: a Container has container.path, an External server has external.url"
 // +kubebuilder:validation:XValidation:rule="!has(self.transports) || self.transports.all(a, self.transports.exists_one(b, (has(a.path) ? a.path : a.type == 'SSE' ? '/sse' : a.type == 'WebSocket' ? '/ws' : '/mcp') == (has(b.path) ? b.path : b.type == 'SSE' ? '/sse' : b.type == 'WebSocket' ? '/ws' : '/mcp')))",message="two transports cannot share a path (the defaults are /mcp, /sse and /ws)"
@@ -224,6 +224,11 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=3600
 	TerminationGracePeriodSeconds *int32 `json:"terminationGracePeriodSeconds,omitempty"`
+
+	// tls makes the Service's port speak TLS, and nothing else. status.url is
+	// https then.
+	// +optional
+	TLS *ServerTLS `json:"tls,omitempty"`
 
 	// networkPolicy limits who may connect to the pods, and where they may
 	// connect to. Absent, there is no NetworkPolicy of Espalier's.

@@ -253,13 +253,14 @@ var rules = map[string]examples{
 		good: []string{`{timeoutSeconds: 30}`, `{intervalSeconds: 10}`, `{timeoutSeconds: 5, intervalSeconds: 5}`},
 		bad:  []string{`{timeoutSeconds: 31}`, `{intervalSeconds: 9}`, `{timeoutSeconds: 6, intervalSeconds: 5}`},
 	},
-	"auth, access, accessDefault and extensions need type Tools or Stdio: a Container or an External server decides by itself who may call it": {
+	"auth, access, accessDefault, extensions and tls need type Tools or Stdio: a Container or an External server decides by itself who may call it, and how": {
 		good: []string{`{auth: {apiKeys: {secretRef: {name: a}}}, access: [{when: "true"}], accessDefault: Deny, extensions: {}}`},
 		bad: []string{
 			`{type: Container, container: {image: a}, auth: {apiKeys: {secretRef: {name: a}}}}`,
 			`{type: Container, container: {image: a}, access: [{when: "true"}]}`,
 			`{type: External, external: {url: "http://a"}, accessDefault: Deny}`,
 			`{type: External, external: {url: "http://a"}, extensions: {}}`,
+			`{type: Container, container: {image: a}, tls: {secretRef: {name: a}}}`,
 		},
 	},
 
