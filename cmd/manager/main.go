@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/espalier-dev/espalier/internal/clusterhost"
 	"github.com/espalier-dev/espalier/internal/clusterkeys"
 	"github.com/espalier-dev/espalier/internal/controller"
 	"github.com/espalier-dev/espalier/internal/keys"
@@ -124,7 +125,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, f *flags) (*controller.MCPServe
 		return nil, none, fmt.Errorf("--pod-security: %w", err)
 	}
 	probeClient := mcpprobe.New(mcpprobe.Options{
-		Policy: mcpprobe.Policy{Deny: f.denyCIDRs}, Version: version.Version, Proxy: http.ProxyFromEnvironment,
+		Policy: mcpprobe.Policy{Deny: f.denyCIDRs}, Version: version.Version, Proxy: clusterhost.Proxy(http.ProxyFromEnvironment),
 	})
 	probes := prober.New(prober.Options{
 		Probe: probeClient.Probe, Drain: probeClient.Close,

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/clusterhost"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
 
@@ -31,26 +32,7 @@ func destinationsOf(server *mcpv1.MCPServer, config *serverconfig.Config) destin
 	if config == nil {
 		return d
 	}
-	refs := map[string]string{}
-	for _, u := range server.Spec.Upstreams {
-		if u.ServerRef != nil {
-			refs[u.Name] = u.ServerRef.Name
-		}
-	}
-	for i := range config.Upstreams {
-		u := &config.Upstreams[i]
-		target := &mcpv1.MCPServer{}
-		target.Name, target.Namespace = refs[u.Name], server.Namespace
-		if parsed, err := url.Parse(u.URL); err == nil && target.Name != "" && parsed.Hostname() == Host(target) {
-			d.servers = append(d.servers, target.Name)
-			continue
-		}
-		// An External server, or no server at all.
-		d.connection(server.Namespace, &u.Connection)
-		if u.OpenAPI != nil {
-			d.url(server.Namespace, u.OpenAPI.DocumentURL)
-		}
-	}
+	d.upstreams(server, config)
 	for i := range config.Tools {
 		if h := config.Tools[i].HTTP; h != nil {
 			d.connection(server.Namespace, &h.Connection)
@@ -75,6 +57,30 @@ func destinationsOf(server *mcpv1.MCPServer, config *serverconfig.Config) destin
 	return d
 }
 
+// upstreams adds where those of config lead.
+func (d *destinations) upstreams(server *mcpv1.MCPServer, config *serverconfig.Config) {
+	refs := map[string]string{}
+	for _, u := range server.Spec.Upstreams {
+		if u.ServerRef != nil {
+			refs[u.Name] = u.ServerRef.Name
+		}
+	}
+	for i := range config.Upstreams {
+		u := &config.Upstreams[i]
+		target := &mcpv1.MCPServer{}
+		target.Name, target.Namespace = refs[u.Name], server.Namespace
+		if parsed, err := url.Parse(u.URL); err == nil && target.Name != "" && parsed.Hostname() == Host(target) {
+			d.servers = append(d.servers, target.Name)
+			continue
+		}
+		// An External server, or no server at all.
+		d.connection(server.Namespace, &u.Connection)
+		if u.OpenAPI != nil {
+			d.url(server.Namespace, u.OpenAPI.DocumentURL)
+		}
+	}
+}
+
 func (d *destinations) connection(namespace string, c *serverconfig.Connection) {
 	d.url(namespace, c.URL)
 	if c.Auth == nil {
@@ -94,31 +100,15 @@ func (d *destinations) url(namespace, text string) {
 	if err != nil || u.Host == "" {
 		return
 	}
-	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	if address, err := netip.ParseAddr(host); err == nil {
+	host := u.Hostname()
+	if address, err := netip.ParseAddr(strings.TrimSuffix(host, ".")); err == nil {
 		d.addresses = append(d.addresses, netip.AddrPortFrom(address.Unmap(), portOf(u)))
 		return
 	}
-	if ns := namespaceOf(host, namespace); ns != "" {
+	// A policy must not open what nobody meant.
+	if ns := clusterhost.Namespace(host, namespace); ns != "" {
 		d.namespaces = append(d.namespaces, ns)
 	}
-}
-
-// namespaceOf gives the namespace of the Service that host names, and empty
-// for any other host. NAME.NAMESPACE alone is not taken for one: it looks like
-// a domain, and a policy must not open what nobody meant.
-func namespaceOf(host, own string) string {
-	labels := strings.Split(host, ".")
-	for i := 1; i < len(labels); i++ {
-		// A pod of a headless Service has a label of its own before.
-		if labels[i] == "svc" && i >= 2 {
-			return labels[i-1]
-		}
-	}
-	if len(labels) == 1 && host != "localhost" {
-		return own
-	}
-	return ""
 }
 
 func portOf(u *url.URL) uint16 {

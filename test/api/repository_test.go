@@ -21,6 +21,7 @@ func TestExamplesApply(t *testing.T) {
 	if err := client.IgnoreAlreadyExists(server.Client.Create(t.Context(), namespace)); err != nil {
 		t.Fatal(err)
 	}
+	installGateway(t)
 	files, err := filepath.Glob(apiserver.Path("examples", "*", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files, %v", len(files), err)

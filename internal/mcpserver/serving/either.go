@@ -22,6 +22,7 @@ type eitherListener struct {
 	keeper *Keeper
 }
 
+// Accept waits for the next connection, and for nothing of it.
 func (l *eitherListener) Accept() (net.Conn, error) {
 	connection, err := l.Listener.Accept()
 	if err != nil {
@@ -61,6 +62,7 @@ func (c *either) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
+// Close closes the connection, with TLS its own way.
 func (c *either) Close() error {
 	if active := c.active.Load(); active != nil {
 		return (*active).Close()

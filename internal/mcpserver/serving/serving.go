@@ -68,6 +68,7 @@ type listener struct {
 	keeper *Keeper
 }
 
+// Accept waits for the next connection. Its handshake is the reader's.
 func (l *listener) Accept() (net.Conn, error) {
 	connection, err := l.Listener.Accept()
 	if err != nil || !l.keeper.Wanted() {
