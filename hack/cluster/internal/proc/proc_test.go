@@ -5,6 +5,7 @@ package proc
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -56,6 +57,9 @@ func TestParseStat(t *testing.T) {
 	}
 	if _, err := parseStat("42 (x) Z" + fields); err == nil {
 		t.Error("a zombie counts as alive")
+	}
+	if _, err := parseStat("42 (x) Z" + strings.Replace(fields, " 20 0 1 ", " 20 0 12 ", 1)); err != nil {
+		t.Error("a process counts as ended while its threads hold its ports")
 	}
 	if _, err := parseStat(""); err == nil {
 		t.Error("an empty line counts as alive")
