@@ -3,9 +3,12 @@
 package proc
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -18,6 +21,27 @@ func startSleep(t *testing.T, dir string) Note {
 	}
 	t.Cleanup(func() { Stop(note, 0) })
 	return note
+}
+
+// TestStartKeepsInheritedFiles holds a file as a caller leaves it to the cluster
+// command, open across exec, and looks whether a daemon has it.
+func TestStartKeepsInheritedFiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lock")
+	fd, err := syscall.Open(file, syscall.O_CREAT|syscall.O_RDWR, 0o600) // Without O_CLOEXEC.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	note := startSleep(t, t.TempDir())
+	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", note.PID))
+	if err != nil || len(open) == 0 {
+		t.Fatal(open, err)
+	}
+	for _, link := range open {
+		if target, _ := os.Readlink(link); target == file {
+			t.Errorf("the daemon holds %s", target)
+		}
+	}
 }
 
 func TestStopEndsWhatStartBegan(t *testing.T) {
