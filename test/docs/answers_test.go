@@ -122,7 +122,9 @@ var answers = []asked{
 	}, "Initialize again, as clients do by themselves. Sessions end when they were idle, and with their replica."},
 	{"begins one session too many", anybody, twice(initialize), "Raise `spec.sessions.max`, or add replicas."},
 	{"reads too often", slowly, twice(func(s *shared) answer { return s.modern("resources/read", "docs://note", `"uri":"docs://note"`) }), "Try again, or raise `spec.limits.requestsPerSecond`."},
-	{"sends too much", anybody, func(s *shared) answer { return s.post(`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("a", 2000) + `"}`) }, "Send less, or raise `spec.limits.maxMessageBytes`."},
+	{"sends too much", anybody, func(s *shared) answer {
+		return s.post(`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("a", 2000) + `"}`)
+	}, "Send less, or raise `spec.limits.maxMessageBytes`."},
 	{"shows a token without a scope that is required", scoped(), list("Authorization", "Bearer "+unscoped()), "Ask the issuer for a token with all of `spec.auth.jwt.requiredScopes`."},
 	{"shows a token while its issuer is away", unreachable, list("Authorization", "Bearer "+unscoped()), "See whether the pods reach the issuer's keys. Keys that are known are used for a day."},
 	{"comes before a catalog is there", "", list("Accept-Language", "en"), "Wait. If it stays, see `Synced` of the MCPServer."},
