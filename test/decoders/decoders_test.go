@@ -40,7 +40,7 @@ var decoders = map[string][]string{
 	"github.com/coder/websocket":        {"Accept", "Dial"},
 	"github.com/go-jose/go-jose/v4":     {"Parse*"},
 	"github.com/go-jose/go-jose/v4/jwt": {"Parse*"},
-	"go.yaml.in/yaml/v3":                {"Unmarshal", "NewDecoder"},
+	"go.yaml.in/yaml/v4":                {"Unmarshal", "NewDecoder"},
 	module + "internal/mcpserver/wire":  {"Decode*", "Text"},
 	module + "internal/sse":             {"NewReader"},
 	module + "internal/jwks":            {"Parse"},
