@@ -76,7 +76,7 @@ func Within(ctx context.Context, name string, kind trace.SpanKind) (context.Cont
 }
 
 // Carry gives to the span of from, for what goes on apart from it.
-func Carry(to, from context.Context) context.Context { //nolint:revive // Neither of the two is the call's own.
+func Carry(to, from context.Context) context.Context {
 	span := trace.SpanFromContext(from)
 	if !span.SpanContext().IsValid() {
 		return to

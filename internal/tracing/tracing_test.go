@@ -57,7 +57,8 @@ func TestHeader(t *testing.T) {
 
 // TestOff: without a tracer nothing begins, and it costs nothing.
 func TestOff(t *testing.T) {
-	ctx := context.WithValue(context.Background(), struct{}{}, 1)
+	type key struct{}
+	ctx := context.WithValue(context.Background(), key{}, 1)
 	if allocations := testing.AllocsPerRun(100, func() {
 		same, span := (*Tracer)(nil).Start(ctx, "a")
 		if same != ctx || span.IsRecording() {

@@ -109,7 +109,7 @@ const (
 )
 
 // wanted reads whether spans are sent: an endpoint is named, or the exporter
-// is. It checks what the SDK would fall back from in silence.
+// is.
 func wanted(getenv func(string) string) (bool, error) {
 	get := func(name string) string { return strings.TrimSpace(getenv(name)) }
 	if strings.EqualFold(get(envDisabled), "true") {
@@ -125,23 +125,29 @@ func wanted(getenv func(string) string) (bool, error) {
 	case exporter != "" && exporter != "otlp":
 		return false, fmt.Errorf("%s is otlp or none here, not %q", envExporter, exporter)
 	}
+	return true, checkSettings(get, endpoint, name)
+}
+
+// checkSettings refuses what the SDK would fall back from. name is the variable
+// that has the endpoint; its value may hold a credential.
+func checkSettings(get func(string) string, endpoint, name string) error {
 	protocol, of := get(envTracesProtocol), envTracesProtocol
 	if protocol == "" {
 		protocol, of = get(envProtocol), envProtocol
 	}
 	if protocol != "" && protocol != protocolHTTP {
-		return false, fmt.Errorf("%s is %s here, not %q", of, protocolHTTP, protocol)
+		return fmt.Errorf("%s is %s here, not %q", of, protocolHTTP, protocol)
 	}
 	if endpoint != "" {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-			return false, fmt.Errorf("%s is a URL like http://collector:4318", name) // It may hold a credential.
+			return fmt.Errorf("%s is a URL like http://collector:4318", name)
 		}
 	}
 	if sampler := get(envSampler); !slices.Contains(samplers, sampler) {
-		return false, fmt.Errorf("%s is one of %s, not %q", envSampler, strings.Join(samplers[1:], ", "), sampler)
+		return fmt.Errorf("%s is one of %s, not %q", envSampler, strings.Join(samplers[1:], ", "), sampler)
 	}
-	return true, nil
+	return nil
 }
 
 // causeOf puts an error of the SDK into a word: its own text may hold what the

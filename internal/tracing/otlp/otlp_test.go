@@ -49,7 +49,7 @@ func TestWanted(t *testing.T) {
 		"unknown sampler":     {[]string{envEndpoint, endpoint, envSampler, "sometimes"}, false, envSampler},
 	} {
 		on, err := wanted(env(c.env...))
-		if on != c.on || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+		if err == nil && on != c.on || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, %v", name, on, err)
 		}
 	}
