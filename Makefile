@@ -1,5 +1,5 @@
-# "make help" lists what there is. Tools are pinned in hack/tools and hack/lint
-# and built into a cache outside the checkout when they are first needed
+# "make help" lists what there is. Tools are pinned in hack/tools, hack/helm and
+# hack/lint and built into a cache outside the checkout when they are first needed
 # (ESPALIER_CACHE, by default ~/.cache/espalier).
 
 SHELL := /usr/bin/env bash
@@ -14,6 +14,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE_REGISTRY ?= ghcr.io/espalier-dev
 IMAGE_TAG ?= dev
 PLATFORMS ?= linux/amd64 linux/arm64
+
+# The chart's version, a semantic one, and the OCI registry it is pushed to.
+CHART_VERSION ?= $(shell hack/chart version '$(VERSION)')
+CHART_REGISTRY ?= oci://$(IMAGE_REGISTRY)/charts
 
 # Packages to test and flags of "go test", for a quick look at a few:
 # make test-unit PKG=./internal/catalog/... TESTFLAGS='-run TestBuild -v'
@@ -56,14 +60,17 @@ generate: ## Generate deepcopy functions from api/.
 	@$$(hack/tool controller-gen) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 
 .PHONY: manifests
-manifests: ## Generate the CRDs in config/crd from api/.
+manifests: ## Generate the CRDs in config/crd from api/, and what of charts/espalier is made of config/ and values.yaml.
 	@$$(hack/tool controller-gen) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	@$$(hack/tool crdtrim) config/crd/bases/*.yaml
+	@$$(hack/tool chartgen) .
+	@hack/chart render
 
 .PHONY: docs
-docs: ## Generate docs/reference from api/.
+docs: ## Generate docs/reference from api/, and the generated parts of other pages.
 	@$$(hack/tool crd-ref-docs) --source-path=api/v1alpha1 --config=hack/docs/crd-ref-docs.yaml \
 	  --renderer=markdown --max-depth=20 --output-path=docs/reference/v1alpha1.md --log-level=ERROR
+	@go run ./hack/docs
 
 .PHONY: fmt
 fmt: ## Format the Go code.
@@ -88,11 +95,15 @@ lint: ## Run the linters: import rules, API conventions, style.
 	@hack/modules "$$(hack/tool golangci-lint)" run -c "$(CURDIR)/.golangci.yml" ./...
 
 .PHONY: test
-test: test-unit test-integration test-e2e ## Run all tests.
+test: test-unit fuzz test-integration test-e2e ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need nothing but Go.
 	@hack/gotest unit '$(PKG)' $(TESTFLAGS)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz test for FUZZTIME, by default 2000x: so many inputs.
+	@hack/fuzz '$(PKG)'
 
 .PHONY: test-integration
 test-integration: ## Run the tests that need an API server (etcd and kube-apiserver are started and stopped).
@@ -111,7 +122,7 @@ conformance: ## Run the public MCP conformance suite, on the local cluster unles
 	@hack/conformance.sh
 
 .PHONY: soak
-soak: ## Run what takes long: the cost of fleets of 100 to 3,000 servers, conformance with pinned upstreams, chaos, long outages (root, Linux).
+soak: ## Run what takes long: the cost of fleets of 100 to 3,000 servers, fuzz tests for a minute each, conformance with pinned upstreams, chaos, long outages (root, Linux).
 	@hack/soak.sh
 
 ##@ Build
@@ -131,6 +142,14 @@ dist: ## Build dist/install.yaml: everything that "kubectl apply --server-side" 
 	  -e 's#ghcr.io/espalier-dev/manager:dev#$(IMAGE_REGISTRY)/manager:$(IMAGE_TAG)#' \
 	  -e 's#ghcr.io/espalier-dev/server:dev#$(IMAGE_REGISTRY)/server:$(IMAGE_TAG)#' > dist/install.yaml
 	@echo dist/install.yaml
+
+.PHONY: helm-package
+helm-package: ## Package the chart into dist/, for the images of IMAGE_REGISTRY and IMAGE_TAG.
+	@CHART_VERSION='$(CHART_VERSION)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' IMAGE_TAG='$(IMAGE_TAG)' hack/chart package
+
+.PHONY: helm-push
+helm-push: helm-package ## Push the packaged chart to CHART_REGISTRY, as an OCI artifact.
+	@CHART_VERSION='$(CHART_VERSION)' CHART_REGISTRY='$(CHART_REGISTRY)' hack/chart push
 
 ##@ Deploy, to the cluster of KUBECONFIG
 
