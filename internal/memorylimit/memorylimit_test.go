@@ -31,7 +31,7 @@ func TestFollow(t *testing.T) {
 		{"GOMEMLIMIT wins", memlimit.Limit(container), "1TiB", 1 << 40},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			debug.SetMemoryLimit(1 << 40) // As the runtime does with GOMEMLIMIT=1TiB.
+			debug.SetMemoryLimit(1 << 40)  // As the runtime does with GOMEMLIMIT=1TiB.
 			t.Setenv("GOMEMLIMIT", tt.env) // It is restored after the test.
 			if tt.env == "" {
 				must(t, os.Unsetenv("GOMEMLIMIT"))
