@@ -13,6 +13,7 @@ package page
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 )
@@ -61,6 +62,30 @@ func Section(text string, words []string) string {
 	_, rest, _ := strings.Cut(text, "<!-- generated: "+strings.Join(words, " ")+" -->\n")
 	content, _, _ := strings.Cut(rest, end)
 	return content
+}
+
+// CheckSection reports whether the section of this name in a file has content,
+// and, with update, writes it there. A file without the section is not current.
+func CheckSection(file, name, content string, update bool) (current bool, err error) {
+	before, err := os.ReadFile(file)
+	if err != nil {
+		return false, err
+	}
+	found := false
+	after, err := Fill(string(before), func(words []string) (string, error) {
+		if strings.Join(words, " ") == name {
+			found = true
+			return content, nil
+		}
+		return Section(string(before), words), nil
+	})
+	if err != nil || !found || after == string(before) {
+		return found && err == nil, err
+	}
+	if update {
+		return true, os.WriteFile(file, []byte(after), 0o644)
+	}
+	return false, nil
 }
 
 // Cell makes one line of text that a table's cell can hold.
