@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"runtime"
 	"runtime/debug"
 
 	"github.com/go-logr/logr"
@@ -38,6 +37,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/setup"
 	"github.com/espalier-dev/espalier/internal/tracing"
 	"github.com/espalier-dev/espalier/internal/tracing/otlp"
+	"github.com/espalier-dev/espalier/internal/unprofiled"
 	"github.com/espalier-dev/espalier/internal/version"
 )
 
@@ -54,8 +54,8 @@ func main() {
 	zapOptions := zap.Options{}
 	zapOptions.BindFlags(flag.CommandLine)
 	flag.Parse()
-	if f.pprofAddress == "" {
-		runtime.MemProfileRate = 0 // Nobody can ask for what would be remembered.
+	if f.pprofAddress != "" {
+		unprofiled.Not() // Without it nobody can ask for what would be remembered.
 	}
 	logger := zap.New(zap.UseFlagOptions(&zapOptions))
 	ctrl.SetLogger(logger)
