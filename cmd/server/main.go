@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver"
 	"github.com/espalier-dev/espalier/internal/mcpserver/audit"
 	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
+	"github.com/espalier-dev/espalier/internal/memorylimit"
 	"github.com/espalier-dev/espalier/internal/tracing/otlp"
 	"github.com/espalier-dev/espalier/internal/version"
 )
@@ -146,6 +147,9 @@ func choose(transports string, flags *flag.FlagSet, options *mcpserver.Options, 
 // serve runs the server until SIGTERM, SIGINT or the end of stdin where that
 // is a client; a second signal ends the drain at once.
 func serve(options mcpserver.Options) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	memorylimit.Follow(ctx, options.Log)
 	stop := make(chan os.Signal, 2)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(stop)
@@ -163,8 +167,6 @@ func serve(options mcpserver.Options) int {
 		options.Log.Error("Port stopped serving", "error", err.Error())
 		code = 1
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	go func() {
 		select {
 		case <-stop:

@@ -6,181 +6,16 @@ package prober
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
-	"github.com/espalier-dev/espalier/internal/podreport"
 )
 
 // The tests run in a synctest bubble: the real clock and real goroutines,
 // with a time that jumps when everything waits. Nothing sleeps.
-
-const (
-	interval = 30 * time.Second
-	timeout  = 10 * time.Second
-)
-
-// world is what is probed in a test: behaviours by target URL.
-type world struct {
-	t     *testing.T
-	p     *Prober
-	start time.Time
-	stop  func()
-
-	mu    sync.Mutex
-	does  map[string]func(context.Context, mcpprobe.Target) mcpprobe.Report
-	calls []seen
-	wakes []Key
-}
-
-// seen is one probe: at so many milliseconds since the start.
-type seen struct {
-	URL    string
-	At     time.Duration
-	Report bool
-	Era    mcpprobe.Era
-	Over   mcpprobe.Transport
-}
-
-// newWorld starts a prober; jitter is what its source of jitter gives.
-func newWorld(t *testing.T, change func(*Options)) *world {
-	w := &world{t: t, start: time.Now(), does: map[string]func(context.Context, mcpprobe.Target) mcpprobe.Report{}}
-	opts := Options{Probe: w.probe, Jitter: func() float64 { return 0 }}
-	if change != nil {
-		change(&opts)
-	}
-	w.p = New(opts)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := w.p.Start(ctx); err != nil {
-			t.Error(err)
-		}
-	}()
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case e := <-w.p.Wake():
-				w.mu.Lock()
-				w.wakes = append(w.wakes, e.Object)
-				w.mu.Unlock()
-			}
-		}
-	}()
-	w.stop = func() { cancel(); <-done }
-	synctest.Wait()
-	return w
-}
-
-func (w *world) probe(ctx context.Context, t mcpprobe.Target) mcpprobe.Report {
-	w.mu.Lock()
-	do := w.does[t.URL]
-	w.calls = append(w.calls, seen{URL: t.URL, At: time.Since(w.start), Report: t.ReportOnly, Era: t.EraHint, Over: t.TransportHint})
-	w.mu.Unlock()
-	if t.Timeout != timeout {
-		w.t.Errorf("timeout %s", t.Timeout)
-	}
-	if do == nil {
-		return proved()
-	}
-	return do(ctx, t)
-}
-
-func (w *world) set(url string, do func(context.Context, mcpprobe.Target) mcpprobe.Report) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.does[url] = do
-}
-
-// times at which url was probed in full, or by report.
-func (w *world) times(url string, report bool) (at []time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range w.calls {
-		if c.URL == url && c.Report == report {
-			at = append(at, c.At)
-		}
-	}
-	return at
-}
-
-func (w *world) wakeups() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.wakes)
-}
-
-// until moves time to so long after the start.
-func (w *world) until(at time.Duration) {
-	time.Sleep(at - time.Since(w.start))
-	synctest.Wait()
-}
-
-func proved() mcpprobe.Report {
-	return mcpprobe.Report{Outcome: mcpprobe.Proved, Step: mcpprobe.StepDone, Era: mcpprobe.EraLegacy, Transport: mcpprobe.TransportSSE}
-}
-
-func gives(r mcpprobe.Report) func(context.Context, mcpprobe.Target) mcpprobe.Report {
-	return func(context.Context, mcpprobe.Target) mcpprobe.Report { return r }
-}
-
-func refused() mcpprobe.Report {
-	return mcpprobe.Report{Outcome: mcpprobe.ConnectionRefused, Step: mcpprobe.StepDial}
-}
-
-// blackHole answers nothing until the probe's time is over.
-func blackHole(ctx context.Context, t mcpprobe.Target) mcpprobe.Report {
-	select {
-	case <-ctx.Done():
-		return mcpprobe.Report{Outcome: mcpprobe.Canceled}
-	case <-time.After(t.Timeout):
-		return mcpprobe.Report{Outcome: mcpprobe.Timeout, Step: mcpprobe.StepTools}
-	}
-}
-
-var key = Key{Namespace: "team-a", Name: "search"}
-
-func spec(targets ...Target) Spec {
-	return Spec{Interval: interval, Timeout: timeout, FailureThreshold: 3, Targets: targets}
-}
-
-func pod(name string) Target {
-	return Target{ID: "uid-" + name, Name: name, Identity: "1", Probe: mcpprobe.Target{URL: name}}
-}
-
-func (w *world) verdict(url string) Verdict {
-	w.t.Helper()
-	for _, t := range w.p.Result(key).Targets {
-		if t.Name == url {
-			return t.Verdict
-		}
-	}
-	w.t.Fatalf("no target %s", url)
-	return ""
-}
-
-func seconds(at []time.Duration) (s []string) {
-	for _, d := range at {
-		s = append(s, fmt.Sprintf("%g", d.Seconds()))
-	}
-	return s
-}
-
-func wantTimes(t *testing.T, got []time.Duration, want ...string) {
-	t.Helper()
-	if diff := cmp.Diff(want, seconds(got)); diff != "" {
-		t.Errorf("probed at seconds (-want +got):\n%s", diff)
-	}
-}
 
 // A new target is probed at once, then once an interval; the era and the transport are remembered.
 func TestSchedule(t *testing.T) {
@@ -408,82 +243,27 @@ func TestEnsureAgain(t *testing.T) {
 	})
 }
 
-func withReport(digest string) mcpprobe.Report {
-	r := proved()
-	r.Pod = &podreport.Report{Version: 1, CatalogDigest: digest}
-	r.PodOutcome = mcpprobe.Proved
-	return r
-}
-
-func reporter(name, digest string) Target {
-	t := pod(name)
-	t.Probe.ReportURL = "http://x/report"
-	t.WantCatalogDigest = digest
-	return t
-}
-
-// While a pod has not loaded the wanted catalog its report is polled; when it
-// has, one full probe follows at once.
-func TestFastLane(t *testing.T) {
+// A target is never probed twice at once, whatever is ensured meanwhile and
+// however long it takes (case C13).
+func TestNoTwoProbesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		defer w.stop()
-		w.set("a", gives(withReport("one")))
-		w.p.Ensure(key, spec(reporter("a", "one")))
-		w.until(10 * time.Second)
-		wantTimes(t, w.times("a", true))
-		w.p.Ensure(key, spec(reporter("a", "two")))
-		w.until(10900 * time.Millisecond)
-		wantTimes(t, w.times("a", true), "10", "10.25", "10.625")
-		w.set("a", gives(withReport("two")))
-		w.until(20 * time.Second)
-		wantTimes(t, w.times("a", true), "10", "10.25", "10.625", "11.1875")
-		wantTimes(t, w.times("a", false), "0", "11.1875")
-		obs := w.p.Result(key).Targets[0]
-		if obs.Pod.CatalogDigest != "two" || obs.Report.Pod.CatalogDigest != "two" || obs.Verdict != Proved {
-			t.Errorf("observation %+v", obs)
+		var running, most atomic.Int32
+		w.set("a", func(ctx context.Context, target mcpprobe.Target) mcpprobe.Report {
+			defer running.Add(-1)
+			most.Store(max(most.Load(), running.Add(1)))
+			return blackHole(ctx, target)
+		})
+		for i := range 120 {
+			target := reporter("a", fmt.Sprintf("sha256:%d", i))
+			s := spec(target)
+			s.Interval = time.Duration(1+i%3) * time.Second
+			w.p.Ensure(key, s)
+			w.until(time.Duration(i) * time.Second)
 		}
-		// Loaded and listed come in one moment and may be told as one.
-		if n := w.wakeups(); n < 2 || n > 3 {
-			t.Errorf("%d wake-ups, want proved, loaded, listed", n)
-		}
-	})
-}
-
-// Polling ends after 15 s; full probes go on at their interval and see the
-// catalog in the end.
-func TestFastLaneGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
-		defer w.stop()
-		w.set("a", gives(withReport("one")))
-		w.p.Ensure(key, spec(reporter("a", "two")))
-		w.until(29 * time.Second)
-		polls := w.times("a", true)
-		if len(polls) < 15 || len(polls) > 20 || polls[len(polls)-1] > 15*time.Second {
-			t.Errorf("polled at %v", seconds(polls))
-		}
-		w.until(100 * time.Second)
-		if n := len(w.times("a", true)); n != len(polls) {
-			t.Errorf("%d polls after the time for them", n-len(polls))
-		}
-		wantTimes(t, w.times("a", false), "0", "30", "60", "90")
-	})
-}
-
-// A poll that fails is no failure of the target.
-func TestFastLaneFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
-		defer w.stop()
-		w.set("a", gives(withReport("one")))
-		w.p.Ensure(key, spec(reporter("a", "one")))
-		w.until(10 * time.Second)
-		w.set("a", gives(refused()))
-		w.p.Ensure(key, spec(reporter("a", "two")))
-		w.until(20 * time.Second)
-		if obs := w.p.Result(key).Targets[0]; obs.Verdict != Proved || obs.Failures != 0 || obs.Pod.CatalogDigest != "one" {
-			t.Errorf("observation %+v", obs)
+		if most.Load() != 1 || len(w.times("a", false)) < 8 {
+			t.Errorf("%d at once, %d in all", most.Load(), len(w.times("a", false)))
 		}
 	})
 }
@@ -557,42 +337,6 @@ func TestStartUp(t *testing.T) {
 			if count > 101 {
 				t.Errorf("%d probes in second %d", count, second)
 			}
-		}
-	})
-}
-
-// A prober without the workers it needs says so: per target, in its health,
-// and by waking who has to say "stale".
-func TestLag(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		w := newWorld(t, func(o *Options) { o.Workers = 1; o.SlowWorkers = 1 })
-		defer w.stop()
-		w.p.Ensure(key, spec(pod("a")))
-		w.until(time.Second)
-		stuck := func(_ context.Context, _ mcpprobe.Target) mcpprobe.Report {
-			<-release
-			return proved()
-		}
-		for _, name := range []string{"s1", "s2"} {
-			w.set(name, stuck)
-			w.p.Ensure(Key{Name: name}, spec(pod(name)))
-		}
-		w.until(80 * time.Second)
-		if w.p.Result(key).Lagging || w.p.Check(nil) != nil {
-			t.Error("lagging before two intervals")
-		}
-		w.until(100 * time.Second)
-		if !w.p.Result(key).Lagging || !w.p.Result(key).Targets[0].Lagging || w.p.Check(nil) == nil || w.p.Lag() < 2*interval {
-			t.Errorf("lag %s, health %v", w.p.Lag(), w.p.Check(nil))
-		}
-		if w.wakeups() != 2 {
-			t.Errorf("%d wake-ups, want proved and lagging", w.wakeups())
-		}
-		close(release)
-		w.until(110 * time.Second)
-		if w.p.Result(key).Lagging || w.p.Check(nil) != nil {
-			t.Error("still lagging")
 		}
 	})
 }
