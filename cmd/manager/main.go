@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/espalier-dev/espalier/internal/clusterhost"
 	"github.com/espalier-dev/espalier/internal/clusterkeys"
 	"github.com/espalier-dev/espalier/internal/controller"
 	"github.com/espalier-dev/espalier/internal/keys"
@@ -37,6 +38,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/setup"
 	"github.com/espalier-dev/espalier/internal/tracing"
 	"github.com/espalier-dev/espalier/internal/tracing/otlp"
+	"github.com/espalier-dev/espalier/internal/unprofiled"
 	"github.com/espalier-dev/espalier/internal/version"
 )
 
@@ -53,6 +55,9 @@ func main() {
 	zapOptions := zap.Options{}
 	zapOptions.BindFlags(flag.CommandLine)
 	flag.Parse()
+	if f.pprofAddress != "" {
+		unprofiled.Not() // Without it nobody can ask for what would be remembered.
+	}
 	logger := zap.New(zap.UseFlagOptions(&zapOptions))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
@@ -91,6 +96,8 @@ func newManager(f *flags) (ctrl.Manager, error) {
 		return nil, err
 	}
 	config.QPS, config.Burst = float32(f.qps), f.burst
+	// Within a cluster compression costs more than it spares.
+	config.DisableCompression = true
 	config.UserAgent = "espalier/" + version.Version
 	scheme := setup.Scheme()
 	metricsOptions := metricsserver.Options{BindAddress: f.metricsAddress, SecureServing: f.metricsSecure}
@@ -132,7 +139,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, f *flags, tracer *tracing.Trace
 		return nil, none, fmt.Errorf("--pod-security: %w", err)
 	}
 	probeClient := mcpprobe.New(mcpprobe.Options{
-		Policy: mcpprobe.Policy{Deny: f.denyCIDRs}, Version: version.Version, Proxy: http.ProxyFromEnvironment,
+		Policy: mcpprobe.Policy{Deny: f.denyCIDRs}, Version: version.Version, Proxy: clusterhost.Proxy(http.ProxyFromEnvironment),
 	})
 	probes := prober.New(prober.Options{
 		Probe: probeClient.Probe, Drain: probeClient.Close,
