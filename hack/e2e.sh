@@ -43,6 +43,8 @@ if [[ -z ${E2E_INSTALLED:-} ]]; then
   step 'Install the operator' install_operator
 fi
 export E2E_KUBECONFIG=$KUBECONFIG
+HELM=$(hack/tool helm)
+export HELM
 filter='!soak'
 if [[ -n ${E2E_SOAK:-} ]]; then filter='soak || longer'; fi
 step 'Test' go test ./test/e2e -count=1 -timeout=60m -v -args \
