@@ -45,6 +45,8 @@ var _ = Describe("The examples", func() {
 		Eventually(ctx, func() error { return allServed(ctx, ns) }).
 			WithTimeout(harness.RotationTimeout).WithPolling(2 * harness.Poll).Should(Succeed())
 		ns.Show(ctx, "The examples")
+		// kubectl diff fails when there is a difference.
+		ns.KubectlIn(ctx, manifests, "diff", "--filename=-")
 
 		ask := func(server, tool, arguments string) map[string]any {
 			GinkgoHelper()
