@@ -61,9 +61,10 @@ manifests: ## Generate the CRDs in config/crd from api/.
 	@$$(hack/tool crdtrim) config/crd/bases/*.yaml
 
 .PHONY: docs
-docs: ## Generate docs/reference from api/.
+docs: ## Generate docs/reference from api/, and the generated parts of other pages.
 	@$$(hack/tool crd-ref-docs) --source-path=api/v1alpha1 --config=hack/docs/crd-ref-docs.yaml \
 	  --renderer=markdown --max-depth=20 --output-path=docs/reference/v1alpha1.md --log-level=ERROR
+	@go run ./hack/docs
 
 .PHONY: fmt
 fmt: ## Format the Go code.

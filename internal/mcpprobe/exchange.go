@@ -33,6 +33,8 @@ type exchange struct {
 
 	ids     atomic.Int64
 	replies atomic.Int32
+	// moved: the server told, beside an answer, that a list has changed.
+	moved atomic.Bool
 	// background counts requests that may outlive the result: replies to the
 	// server and an initialize that is under way.
 	background sync.WaitGroup
