@@ -89,11 +89,15 @@ lint: ## Run the linters: import rules, API conventions, style.
 	@hack/modules "$$(hack/tool golangci-lint)" run -c "$(CURDIR)/.golangci.yml" ./...
 
 .PHONY: test
-test: test-unit test-integration test-e2e ## Run all tests.
+test: test-unit fuzz test-integration test-e2e ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need nothing but Go.
 	@hack/gotest unit '$(PKG)' $(TESTFLAGS)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz test for FUZZTIME, by default 2000x: so many inputs.
+	@hack/fuzz '$(PKG)'
 
 .PHONY: test-integration
 test-integration: ## Run the tests that need an API server (etcd and kube-apiserver are started and stopped).
@@ -112,7 +116,7 @@ conformance: ## Run the public MCP conformance suite, on the local cluster unles
 	@hack/conformance.sh
 
 .PHONY: soak
-soak: ## Run what takes long: the cost of fleets of 100 to 3,000 servers, conformance with pinned upstreams, chaos, long outages (root, Linux).
+soak: ## Run what takes long: the cost of fleets of 100 to 3,000 servers, fuzz tests for a minute each, conformance with pinned upstreams, chaos, long outages (root, Linux).
 	@hack/soak.sh
 
 ##@ Build

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/tracing"
 )
 
 // exchange is one probe under way.
@@ -142,6 +143,7 @@ func (e *exchange) setHeaders(ctx context.Context) *failure {
 	e.header.Set("Accept", typeJSON+", "+typeSSE)
 	e.header.Set("Accept-Encoding", "identity")
 	e.header.Set("User-Agent", userAgent(e.client))
+	tracing.IntoHeader(ctx, e.header)
 	return nil
 }
 

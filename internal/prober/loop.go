@@ -91,7 +91,7 @@ func (p *Prober) start(ctx context.Context, t *target, laneIndex int, now time.T
 			p.running.Add(1)
 			go p.giveWay(r, finished)
 		}
-		report := p.opts.Probe(probeCtx, probe)
+		report := p.probe(probeCtx, r, probe)
 		close(finished)
 		p.finish(r, report)
 	}()
