@@ -134,29 +134,36 @@ func (r *MCPServerReconciler) observeRollout(ctx context.Context, s *serverScope
 			return
 		}
 	}
-	e := evaluate(s)
-	serves := !e.zero && !rollingOut(s) && !e.pending && e.reconciling == nil && e.ready.status == metav1.ConditionTrue
+	state, serves := rolloutOutcome(s, mark)
 	if serves {
 		r.rollouts.worked()
 	}
 	if mark == "" {
 		return
 	}
-	state := rolloutUnderway
-	failing := rolloutTrouble(e.available) || e.stalled != nil || (e.ready.status == metav1.ConditionFalse && e.reconciling == nil)
-	switch {
-	case e.zero, serves:
-		state = rolloutDone
-	case mark == mcpv1.RolloutOfUnready && (failing || !rollingOut(s)):
-		// It did not serve with the image before either.
-		state = rolloutDone
-	case failing:
-		state = rolloutFailed
-	}
 	if stopped := r.rollouts.set(s.key, state); stopped {
 		ctrl.LoggerFrom(ctx).Error(nil, "No more servers are given the new image: too many do not serve with it", "image", r.Resources.ServerImage, "failed", maxFailedRollouts)
 	}
 	if state == rolloutDone {
 		s.again(rolloutUnmark)
+	}
+}
+
+// rolloutOutcome says how far a server is with the image that its Deployment
+// has, and whether it serves with it.
+func rolloutOutcome(s *serverScope, mark string) (state rolloutState, serves bool) {
+	e := evaluate(s)
+	serves = !e.zero && !rollingOut(s) && !e.pending && e.reconciling == nil && e.ready.status == metav1.ConditionTrue
+	failing := rolloutTrouble(e.available) || e.stalled != nil || (e.ready.status == metav1.ConditionFalse && e.reconciling == nil)
+	switch {
+	case e.zero, serves:
+		return rolloutDone, serves
+	case mark == mcpv1.RolloutOfUnready && (failing || !rollingOut(s)):
+		// It did not serve with the image before either.
+		return rolloutDone, false
+	case failing:
+		return rolloutFailed, false
+	default:
+		return rolloutUnderway, false
 	}
 }

@@ -28,7 +28,6 @@ func (s *Server) Kubectl(ctx context.Context, t *testing.T, stdin string, args .
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
 		return "", err
 	}
-	//nolint:gosec // The arguments are the test's own.
 	cmd := exec.CommandContext(ctx, filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
