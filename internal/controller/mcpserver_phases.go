@@ -211,7 +211,9 @@ func (r *MCPServerReconciler) networkPolicy(s *serverScope) *networkingv1.Networ
 	return r.Resources.NetworkPolicy(s.server, config)
 }
 
-func (r *MCPServerReconciler) renderDeployment(s *serverScope) (*appsv1.Deployment, error) {
+func (r *MCPServerReconciler) renderDeployment(s *serverScope, image string) (*appsv1.Deployment, error) {
+	options := r.Resources
+	options.ServerImage = image
 	in := resources.TemplateInput{Server: s.server, EnvDigest: s.envDigest()}
 	if s.catalog != nil {
 		in.Refs = s.catalog.Refs
