@@ -61,9 +61,10 @@ manifests: ## Generate the CRDs in config/crd from api/.
 	@$$(hack/tool crdtrim) config/crd/bases/*.yaml
 
 .PHONY: docs
-docs: ## Generate docs/reference from api/.
+docs: ## Generate docs/reference from api/, and the generated parts of other pages.
 	@$$(hack/tool crd-ref-docs) --source-path=api/v1alpha1 --config=hack/docs/crd-ref-docs.yaml \
 	  --renderer=markdown --max-depth=20 --output-path=docs/reference/v1alpha1.md --log-level=ERROR
+	@go run ./hack/docs
 
 .PHONY: fmt
 fmt: ## Format the Go code.
@@ -88,11 +89,15 @@ lint: ## Run the linters: import rules, API conventions, style.
 	@hack/modules "$$(hack/tool golangci-lint)" run -c "$(CURDIR)/.golangci.yml" ./...
 
 .PHONY: test
-test: test-unit test-integration test-e2e ## Run all tests.
+test: test-unit fuzz test-integration test-e2e ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need nothing but Go.
 	@hack/gotest unit '$(PKG)' $(TESTFLAGS)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz test for FUZZTIME, by default 2000x: so many inputs.
+	@hack/fuzz '$(PKG)'
 
 .PHONY: test-integration
 test-integration: ## Run the tests that need an API server (etcd and kube-apiserver are started and stopped).
@@ -111,7 +116,7 @@ conformance: ## Run the public MCP conformance suite, on the local cluster unles
 	@hack/conformance.sh
 
 .PHONY: soak
-soak: ## Run what takes long: the cost of fleets of 100 to 3,000 servers, conformance with pinned upstreams, chaos, long outages (root, Linux).
+soak: ## Run what takes long: the cost of fleets of 100 to 3,000 servers, fuzz tests for a minute each, conformance with pinned upstreams, chaos, long outages (root, Linux).
 	@hack/soak.sh
 
 ##@ Build

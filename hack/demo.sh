@@ -42,7 +42,10 @@ example_yaml() {
 apply_examples() { example_yaml | "$KUBECTL" apply -f - | sed 's/^/    /'; }
 
 await() {
+  # The deployments are those of the examples' backends too: a server is Ready
+  # without them, a call of its tools needs them.
   if ! "$KUBECTL" wait --namespace "$NAMESPACE" --for=condition=Ready mcpservers --all --timeout=240s >/dev/null ||
+    ! "$KUBECTL" wait --namespace "$NAMESPACE" --for=condition=Available deployments --all --timeout=90s >/dev/null ||
     ! "$KUBECTL" wait --namespace "$NAMESPACE" --for=condition=Served mcptools --all --timeout=90s >/dev/null; then
     "$KUBECTL" get mcpservers,mcptools,pods --namespace "$NAMESPACE" --output wide
     "$KUBECTL" describe mcpservers --namespace "$NAMESPACE" | grep -A8 'Message:' | head -80

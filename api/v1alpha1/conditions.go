@@ -12,25 +12,26 @@ const (
 	// False: the reason of the condition that stands in the way, or
 	// StartupTimedOut, ChildExited, or UpstreamsUnavailable where all entries are gone with
 	// their upstreams.
-	// Unknown: Pending, Stale, ProbeBlocked.
+	// Unknown: Stale, ProbeBlocked.
 	ConditionReady = "Ready"
 
 	// ConditionAccepted: the spec is sound.
 	//
-	// True: Accepted. False: InvalidFilter, InvalidAuth, InvalidAccess,
-	// InvalidLimits, InvalidExtensions, InvalidPodTemplate,
-	// PodSecurityViolation, CatalogTooLarge. On an MCPTool, MCPResource or
-	// MCPPrompt also NoExecutor (True), InvalidInputSchema,
-	// InvalidOutputSchema, InvalidExpression, InvalidMeta, InvalidURL,
-	// InvalidURI, InvalidAuth, Conflict, ServerNotFound, NoServers,
-	// ServerNotFronted, Suspended, Filtered.
+	// True: Accepted; on an MCPTool also NoExecutor. False: InvalidFilter,
+	// InvalidAuth, InvalidAccess, InvalidLimits, InvalidExtensions,
+	// InvalidUpstream, InvalidContract, InvalidPodTemplate,
+	// PodSecurityViolation; on an MCPTool, MCPResource or MCPPrompt
+	// InvalidInputSchema, InvalidOutputSchema, InvalidExpression, InvalidMeta,
+	// InvalidURL, InvalidURI, InvalidAuth, Conflict, ServerNotFound, NoServers,
+	// ServerNotFronted, Suspended, Filtered, Drifted.
 	ConditionAccepted = "Accepted"
 
 	// ConditionResolvedRefs: the Secrets, ConfigMaps and MCPServers that are named exist.
 	//
 	// True: ResolvedRefs. False: SecretNotFound, SecretKeyNotFound,
 	// ConfigMapNotFound, ConfigMapKeyNotFound, ServerNotFound,
-	// ClusterKeysUnavailable, Forbidden. Unknown: Pending.
+	// ClusterKeysUnavailable, Forbidden; on an MCPTool also UpstreamNotFound,
+	// UpstreamCycle, UpstreamAuthRequired, InvalidAuth. Unknown: Pending.
 	ConditionResolvedRefs = "ResolvedRefs"
 
 	// ConditionAvailable: the pods run.
@@ -38,7 +39,7 @@ const (
 	// True: Available, NotApplicable, ScaledToZero, Suspended. False: Starting,
 	// RollingOut, ImagePullFailed, ContainerConfigInvalid, CrashLoopBackOff,
 	// ContainerExited, Unschedulable, PodsNotCreated, NotReady, ForeignObject,
-	// Forbidden, ApplyFailed. Unknown: Pending.
+	// Forbidden, ApplyFailed.
 	ConditionAvailable = "Available"
 
 	// ConditionHealthy: the replicas that take traffic answered as MCP
@@ -74,8 +75,9 @@ const (
 	// server are answered with this version by each replica that takes traffic.
 	//
 	// True: Served. False: NotAccepted, PartlyServed, ServerNotFound, NoServers,
-	// CatalogPending, and the reasons of Synced. Unknown: Pending, ScaledToZero,
-	// Suspended.
+	// and, of the server's catalog, CatalogPending, RolloutForCredentials,
+	// CatalogNotLoaded, CatalogTooLarge, CatalogUnsupported, ListMismatch.
+	// Unknown: Pending, ScaledToZero, Suspended.
 	ConditionServed = "Served"
 
 	// ConditionReconciling (kstatus): the operator is still at it.

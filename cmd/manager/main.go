@@ -36,6 +36,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/refusals"
 	"github.com/espalier-dev/espalier/internal/resources"
 	"github.com/espalier-dev/espalier/internal/setup"
+	"github.com/espalier-dev/espalier/internal/tracing"
+	"github.com/espalier-dev/espalier/internal/tracing/otlp"
 	"github.com/espalier-dev/espalier/internal/version"
 )
 
@@ -69,7 +71,9 @@ func run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	reconciler, sources, err := wire(ctx, mgr, f)
+	traces := trace(ctx)
+	defer traces.Close()
+	reconciler, sources, err := wire(ctx, mgr, f, traces.Tracer())
 	if err != nil {
 		return err
 	}
@@ -115,7 +119,7 @@ func newManager(f *flags) (ctrl.Manager, error) {
 }
 
 // wire makes what the controllers need and adds the Runnables among it.
-func wire(ctx context.Context, mgr ctrl.Manager, f *flags) (*controller.MCPServerReconciler, controller.Sources, error) {
+func wire(ctx context.Context, mgr ctrl.Manager, f *flags, tracer *tracing.Tracer) (*controller.MCPServerReconciler, controller.Sources, error) {
 	none := controller.Sources{}
 	// The cache has not started, and Secrets are in none.
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
@@ -139,7 +143,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, f *flags) (*controller.MCPServe
 	})
 	probes := prober.New(prober.Options{
 		Probe: probeClient.Probe, Drain: probeClient.Close,
-		Workers: f.probeWorkers, Rate: f.probeRate, Registerer: metrics.Registry,
+		Workers: f.probeWorkers, Rate: f.probeRate, Registerer: metrics.Registry, Tracer: tracer,
 	})
 	published, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -166,8 +170,25 @@ func wire(ctx context.Context, mgr ctrl.Manager, f *flags) (*controller.MCPServe
 		Recorder:  events,
 		Resources: f.resources(), PodSecurity: security,
 		Prober: probes, References: refs, ClusterKeys: clusterkeys.New(published.RESTClient(), clock.RealClock{}),
-		Tokens: signer.Source, TrustedKeys: []string{own.Public()},
+		Tokens: signer.Source, TrustedKeys: []string{own.Public()}, Tracer: tracer,
 	}, controller.Sources{Probes: probes.Wake(), References: refs.Wake()}, nil
+}
+
+// trace has spans sent as OTEL_* says; nil when it does not want them. What
+// cannot be understood there is no reason not to work.
+func trace(ctx context.Context) *otlp.Provider {
+	instance, _ := os.Hostname() // The pod's name. Empty says nothing.
+	provider, err := otlp.Start(ctx, otlp.Options{
+		Getenv: os.Getenv, Service: "espalier-manager", Version: version.Version, Instance: instance,
+		Undelivered: func(cause string) { ctrl.Log.Info("Spans could not be delivered", "cause", cause) },
+	})
+	switch {
+	case err != nil:
+		ctrl.Log.Error(err, "Tracing stays off")
+	case provider != nil:
+		ctrl.Log.Info("Tracing is on")
+	}
+	return provider
 }
 
 // addChecks: alive while the prober keeps up (a prober that lags gives up the

@@ -18,6 +18,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcpserver"
 	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
+	"github.com/espalier-dev/espalier/internal/tracing/otlp"
 	"github.com/espalier-dev/espalier/internal/version"
 )
 
@@ -67,7 +68,27 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		options.Peers = peers.DNS(*service, port)
 	}
 	options.Log = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level}))
+	traces := trace(options.Log)
+	defer traces.Close()
+	options.Tracer = traces.Tracer()
 	return serve(options)
+}
+
+// trace has spans sent as OTEL_* says; nil when it does not want them. What
+// cannot be understood there is no reason not to serve.
+func trace(log *slog.Logger) *otlp.Provider {
+	instance, _ := os.Hostname() // The pod's name. Empty says nothing.
+	provider, err := otlp.Start(context.Background(), otlp.Options{
+		Getenv: os.Getenv, Service: "espalier-server", Version: version.Version, Instance: instance,
+		Undelivered: func(cause string) { log.Warn("Spans could not be delivered", "cause", cause) },
+	})
+	switch {
+	case err != nil:
+		log.Error("Tracing stays off", "error", err.Error())
+	case provider != nil:
+		log.Info("Tracing is on")
+	}
+	return provider
 }
 
 // tokenVariable holds the credential of a client over stdio.

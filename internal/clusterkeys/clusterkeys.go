@@ -126,7 +126,8 @@ func (r *Reader) document(ctx context.Context, path string) (raw []byte, why str
 
 // canonical gives the set in one order and without white space: replicas of
 // the API server may write it differently, and a catalog's digest must not
-// change for that.
+// change for that. Keys beyond those that are looked at are left out: in
+// another order they would take the place of others.
 func canonical(raw []byte) (json.RawMessage, bool) {
 	if _, err := jwks.Parse(raw); err != nil {
 		return nil, false
@@ -137,6 +138,7 @@ func canonical(raw []byte) (json.RawMessage, bool) {
 	if json.Unmarshal(raw, &set) != nil {
 		return nil, false
 	}
+	set.Keys = set.Keys[:min(len(set.Keys), jwks.MaxKeys)]
 	for i, key := range set.Keys {
 		var members map[string]any
 		if json.Unmarshal(key, &members) != nil {

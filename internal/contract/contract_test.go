@@ -6,6 +6,7 @@ package contract
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,14 +102,43 @@ func FuzzOf(f *testing.F) {
 	f.Add([]byte(`{"name":"a","inputSchema":{"type":"object"}}`))
 	f.Add([]byte(`{"name":"\u202e","x":[1,2.50,{"y":null}],"_meta":{}}`))
 	f.Add([]byte(`{"name":"a","name":"b"}`))
+	f.Add([]byte(`{"title":"t","name":"a","outputSchema":null,"description":"\ud83d\ude00","icons":[1]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		a, err := Of(raw)
 		if err != nil {
+			if len(err.Error()) > 200 {
+				t.Fatalf("an error of %d bytes", len(err.Error()))
+			}
 			return
 		}
-		b, err := Of(append([]byte(" "), raw...))
-		if err != nil || a != b {
-			t.Errorf("leading space changed %v to %v, %v", a, b, err)
+		if !strings.HasPrefix(a.Digest, Version+":sha256:") || len(a.Digest) != len(Version)+len(":sha256:")+64 {
+			t.Fatalf("the digest %q", a.Digest)
+		}
+		// However it is written, it is the same tool.
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &members); err != nil {
+			t.Fatalf("it has a digest, and others say %v", err)
+		}
+		indented, err := json.MarshalIndent(members, "", "\t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range [][]byte{append([]byte(" "), raw...), indented} {
+			if b, err := Of(other); err != nil || a != b {
+				t.Fatalf("%q is %v, %q is %v, %v", raw, a, other, b, err)
+			}
+		}
+		// One more member is another tool, and only Other tells of it.
+		if _, taken := members["x-added"]; taken {
+			return
+		}
+		members["x-added"] = json.RawMessage(`"fuzz"`)
+		changed, err := json.Marshal(members)
+		if err != nil || len(changed) > MaxBytes {
+			return
+		}
+		if c, err := Of(changed); err != nil || c.Digest == a.Digest || !slices.Equal(Differing(a.Fields, c.Fields), []string{"other"}) {
+			t.Fatalf("%q is %v, with a member more %v, %v", raw, a, c, err)
 		}
 	})
 }

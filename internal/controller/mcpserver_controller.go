@@ -29,6 +29,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/catalog"
 	"github.com/espalier-dev/espalier/internal/references"
 	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/tracing"
 )
 
 // References is what the controller needs of internal/references.
@@ -56,6 +57,8 @@ type MCPServerReconciler struct {
 	Tokens func(audience string) func() (string, error)
 	// TrustedKeys are the probe's public keys.
 	TrustedKeys []string
+	// Tracer of the passes over all kinds; nil for none.
+	Tracer *tracing.Tracer
 
 	memory   *memory
 	writes   *ownWrites
@@ -172,7 +175,7 @@ func (r *MCPServerReconciler) setup(mgr ctrl.Manager, sources Sources, opts Opti
 	for _, kind := range registrationKinds {
 		b = b.Watches(kind.object(), handler.EnqueueRequestsFromMapFunc(r.serversOf), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
-	return b.Complete(r)
+	return b.Complete(traced(r.Tracer, "MCPServer", r))
 }
 
 // wakeUps turns a channel of names into a source.

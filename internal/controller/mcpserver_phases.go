@@ -44,7 +44,7 @@ var serverPhases = []phase{
 
 func (r *MCPServerReconciler) runPhases(ctx context.Context, s *serverScope) error {
 	for _, p := range serverPhases {
-		err := p.run(r, ctx, s)
+		err := p.runTraced(r, ctx, s)
 		if known := asProblem(err); known != nil {
 			s.problems = append(s.problems, known)
 			s.again(known.again)

@@ -231,7 +231,7 @@ func TestTargets(t *testing.T) {
 	}
 
 	w.spec(`{probe: {via: Service}}`)
-	if targets = r.targets(w.scope()); len(targets) != 1 || targets[0].ID != targetService || targets[0].Probe.DialAddress != "" {
+	if targets = r.targets(w.scope()); len(targets) != 1 || targets[0].ID != targetService || !targets[0].Shared || targets[0].Probe.DialAddress != "" {
 		t.Errorf("by way of the Service: %+v", targets)
 	}
 	w.spec(`{replicas: 0}`)

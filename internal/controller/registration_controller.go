@@ -21,6 +21,7 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/tracing"
 )
 
 // registrationReconciler writes the status of the registrations of one kind.
@@ -35,6 +36,7 @@ type registrationReconciler struct {
 	memory   *memory
 	writes   *ownWrites
 	metrics  *metrics
+	tracer   *tracing.Tracer
 }
 
 // Reconcile makes one pass over one registration.
@@ -128,7 +130,7 @@ func (r *registrationReconciler) setup(mgr ctrl.Manager, opts Options) error {
 		Watches(&mcpv1.MCPServer{}, handler.EnqueueRequestsFromMapFunc(r.ofServer), builder.WithPredicates(deletedOnly())).
 		WatchesRawSource(wakeUps(r.verdicts.wake[r.kind.kind])).
 		WithOptions(controller.Options{MaxConcurrentReconciles: opts.Concurrency, ReconciliationTimeout: opts.Timeout}).
-		Complete(r)
+		Complete(traced(r.tracer, string(r.kind.kind), r))
 }
 
 // ofServer gives what names a server that is gone. All other changes of a

@@ -51,7 +51,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, r *MCPServerReconciler, source
 	for _, kind := range registrationKinds {
 		registrations := &registrationReconciler{
 			client: r.Client, recorder: r.Recorder, clock: r.Clock, kind: kind,
-			verdicts: r.verdicts, memory: r.memory, writes: newOwnWrites(), metrics: r.metrics,
+			verdicts: r.verdicts, memory: r.memory, writes: newOwnWrites(), metrics: r.metrics, tracer: r.Tracer,
 		}
 		if err := registrations.setup(mgr, opts); err != nil {
 			return err

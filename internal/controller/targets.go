@@ -112,7 +112,7 @@ func (r *MCPServerReconciler) serviceTarget(s *serverScope) []prober.Target {
 	}
 	slices.Sort(serving)
 	return []prober.Target{{
-		ID: targetService, Name: resources.Name(s.server),
+		ID: targetService, Name: resources.Name(s.server), Shared: true,
 		Identity: s.identity(serving...), Probe: r.probe(s),
 	}}
 }

@@ -5,6 +5,7 @@ package expression
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -247,6 +248,9 @@ func TestFilterKeysAlwaysExist(t *testing.T) {
 func FuzzCompileAndEval(f *testing.F) {
 	f.Add("args.a.map(x, x + 1)")
 	f.Add("'%d %s'.format([1, args])")
+	f.Add("{'a': b'x', 'b': [1u, 2.5, null, duration('1s'), timestamp(0)], 'c': args}")
+	f.Add("[1.0 / 0.0]")
+	f.Add("{1: type(1)}")
 	f.Fuzz(func(t *testing.T, src string) {
 		program, err := Compile(Call, src, Any)
 		if err != nil {
@@ -255,6 +259,20 @@ func FuzzCompileAndEval(f *testing.F) {
 			}
 			return
 		}
-		_, _ = program.Eval(context.Background(), map[string]any{VarArgs: map[string]any{"a": []any{int64(1)}}, VarPrincipal: Anonymous().Var()})
+		value, err := program.Eval(context.Background(), map[string]any{VarArgs: map[string]any{"a": []any{int64(1)}, "\xff": "\xff"}, VarPrincipal: Anonymous().Var()})
+		if err != nil {
+			if len(err.Error()) > 2*MaxError {
+				t.Fatalf("error of %d bytes", len(err.Error()))
+			}
+			return
+		}
+		// What comes out is JSON, and not more than may be.
+		raw, err := json.Marshal(value)
+		if err != nil || len(raw) > 8*maxResultBytes {
+			t.Fatalf("%T of %d bytes: %v", value, len(raw), err)
+		}
+		if !isKind(Any, value) {
+			t.Fatalf("a value of type %T", value)
+		}
 	})
 }

@@ -175,6 +175,7 @@ func (j *judge) fromJSON(ctx context.Context, body io.Reader) ([]byte, *failure)
 		if m.method == "" {
 			flaw = FlawWrongID
 		}
+		j.heard(m)
 	}
 	if flaw == "" {
 		flaw = FlawNotJSONRPC
@@ -211,7 +212,9 @@ func (j *judge) fromStream(ctx context.Context, body io.Reader) ([]byte, *failur
 				return j.fromResponse(m)
 			case m.isRequest():
 				j.reply(m)
-			case !m.isNotification():
+			case m.isNotification():
+				j.heard(m)
+			default:
 				seen = FlawWrongID
 			}
 		}

@@ -25,8 +25,9 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	var tests strings.Builder
-	for _, pattern := range []string{"*_test.go", filepath.Join("..", "prober", "*_test.go")} {
-		files, err := filepath.Glob(pattern)
+	root := filepath.Join("..", "..")
+	for _, pattern := range []string{"internal/*/*_test.go", "internal/*/*/*_test.go", "test/*/*_test.go"} {
+		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 		if err != nil {
 			t.Fatal(err)
 		}

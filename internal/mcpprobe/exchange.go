@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/tracing"
 )
 
 // exchange is one probe under way.
@@ -33,6 +34,8 @@ type exchange struct {
 
 	ids     atomic.Int64
 	replies atomic.Int32
+	// moved: the server told, beside an answer, that a list has changed.
+	moved atomic.Bool
 	// background counts requests that may outlive the result: replies to the
 	// server and an initialize that is under way.
 	background sync.WaitGroup
@@ -140,6 +143,7 @@ func (e *exchange) setHeaders(ctx context.Context) *failure {
 	e.header.Set("Accept", typeJSON+", "+typeSSE)
 	e.header.Set("Accept-Encoding", "identity")
 	e.header.Set("User-Agent", userAgent(e.client))
+	tracing.IntoHeader(ctx, e.header)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -164,18 +165,13 @@ func FuzzChallenge(f *testing.F) {
 func FuzzReport(f *testing.F) {
 	f.Add([]byte(`{"version":1,"catalogState":"Loaded","catalogDigest":"sha256:` + strings.Repeat("0", 64) + `"}`))
 	f.Add([]byte(`{"version":1,"catalogState":"Invalid","missing":["\u202e"],"credentials":[{"path":"secrets/a/b","present":true,"loadedAt":"2026-11-30T00:00:00Z"}],"notServed":[{"kind":"tool","name":"x\n","reason":"R"}]}`))
+	f.Add([]byte(`{"version":1,"catalogState":"Loaded","upstreams":[{"name":"\u001b","state":"x y","phase":"\n","message":"\u202e","child":{"state":"?","signal":"a b"},"skippedNames":[{"name":"\u0000","reason":""}]}],"drift":[{"name":"\t","parts":["\r"],"digest":"v1:x"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		report, err := decodeReport(data)
 		if err != nil {
 			return
 		}
-		for _, n := range report.NotServed {
-			printable(t, n.Kind, n.Name, n.Reason)
-		}
-		for _, c := range report.Credentials {
-			printable(t, c.Path)
-		}
-		printable(t, append(report.Missing, report.ServerVersion, string(report.CatalogState), report.CatalogDigest)...)
+		everyText(t, reflect.ValueOf(report))
 	})
 }
 

@@ -80,6 +80,7 @@ func (l *link) take(m message) {
 	case m.isRequest():
 		l.reply(m)
 	case m.isNotification():
+		l.heard(m)
 	case !l.deliver(m):
 		l.odd(FlawWrongID)
 	}

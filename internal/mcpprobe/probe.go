@@ -73,7 +73,9 @@ func (c *Client) once(ctx context.Context, t Target, r *Report) (token string) {
 
 // run shakes hands and reads the lists.
 func (e *exchange) run(ctx context.Context, r *Report) *failure {
+	began := time.Now()
 	h, f := e.connect(ctx)
+	r.Handshake = time.Since(began)
 	if f != nil {
 		return f
 	}
@@ -82,12 +84,18 @@ func (e *exchange) run(ctx context.Context, r *Report) *failure {
 	r.Capabilities, r.CatalogDigest = h.capabilities, h.catalogDigest
 	r.Instructions = h.instructions
 	r.ListChanged, r.TTL = h.listChanged, h.ttl
+	if e.keeps(h, r) {
+		r.keep(e.target.Kept)
+		return nil
+	}
 	if h.era == EraLegacy {
 		if f := e.confirm(ctx, h); f != nil {
 			return f
 		}
 	}
-	return e.lists(ctx, h, r)
+	f = e.lists(ctx, h, r)
+	r.ListsMoved = e.moved.Load()
+	return f
 }
 
 // lists reads the lists that are declared.

@@ -70,10 +70,13 @@ type Report struct {
 	WarningsOmitted int
 
 	// TTL is for how long the server says its lists may be kept; nil when it
-	// does not say. ListChanged: it declares to announce changes. Both are
-	// hints and no facts.
+	// does not say. ListChanged: it declares to announce changes. ListsMoved:
+	// it announced one while its lists were read. ListsKept: the lists were
+	// not read, they are those of Target.Kept. These are hints and no facts.
 	TTL         *time.Duration
 	ListChanged bool
+	ListsMoved  bool
+	ListsKept   bool
 
 	// Pod is the pod's own report; nil when not asked for or not got.
 	Pod *podreport.Report
@@ -85,6 +88,9 @@ type Report struct {
 	// Latency of the exchange on the MCP URL, from the first dial to the last
 	// list; of the report with Target.ReportOnly.
 	Latency time.Duration
+	// Handshake is the part of Latency until the server had agreed, or
+	// refused; 0 when nothing was dialled.
+	Handshake time.Duration
 	// Steps that were taken, in order, with their durations.
 	Steps []StepTiming
 
@@ -164,7 +170,8 @@ type Diagnostics struct {
 // equal facts need no second write. Times, hints and diagnostics are no facts.
 func (r *Report) Facts() string {
 	facts := *r
-	facts.TTL, facts.Latency, facts.Steps, facts.Diagnostics = nil, 0, nil, Diagnostics{}
+	facts.TTL, facts.Latency, facts.Handshake, facts.Steps, facts.Diagnostics = nil, 0, 0, nil, Diagnostics{}
+	facts.ListChanged, facts.ListsMoved, facts.ListsKept = false, false, false
 	// All of Report marshals; map-free, so the encoding is deterministic.
 	encoded, err := json.Marshal(facts)
 	if err != nil {

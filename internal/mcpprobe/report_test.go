@@ -177,8 +177,10 @@ func TestFacts(t *testing.T) {
 		same   bool
 	}{
 		"latency":      {func(r *mcpprobe.Report) { r.Latency = time.Second }, true},
+		"handshake":    {func(r *mcpprobe.Report) { r.Handshake = time.Second }, true},
 		"steps":        {func(r *mcpprobe.Report) { r.Steps = []mcpprobe.StepTiming{{}} }, true},
 		"ttl":          {func(r *mcpprobe.Report) { r.TTL = &ttl }, true},
+		"announces":    {func(r *mcpprobe.Report) { r.ListChanged, r.ListsMoved, r.ListsKept = true, true, true }, true},
 		"diagnostics":  {func(r *mcpprobe.Report) { r.Diagnostics.PeerWords = "x" }, true},
 		"outcome":      {func(r *mcpprobe.Report) { r.Outcome = mcpprobe.Timeout }, false},
 		"count":        {func(r *mcpprobe.Report) { r.PromptCount = &one }, false},

@@ -42,6 +42,10 @@ type Target struct {
 	// TransportHint its Transport, for TransportAuto.
 	EraHint       Era
 	TransportHint Transport
+	// Kept is a proved report of this target whose lists may be kept still:
+	// a modern server that says of itself what it said then is not asked for
+	// them again. Nil to read the lists.
+	Kept *Report
 	// Timeout of the whole probe; DefaultTimeout when 0.
 	Timeout time.Duration
 }

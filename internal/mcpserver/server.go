@@ -40,6 +40,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/websocket"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
+	"github.com/espalier-dev/espalier/internal/tracing"
 )
 
 // Options of a server. The zero value of each but the folders is usable.
@@ -76,6 +77,8 @@ type Options struct {
 	Reap bool
 	// Upstreams is the timing of upstreams; the default when zero.
 	Upstreams upstream.Timing
+	// Tracer makes a span of each call and of what it does; nil makes none.
+	Tracer *tracing.Tracer
 }
 
 // Stdio is the pair of streams to a client.
@@ -145,6 +148,7 @@ func New(options Options) *Server {
 	s.metrics.Register(s.upstreams.Collectors()...)
 	s.peers = peers.New(options.Peers, s.log)
 	s.engine = engine.New(s.registry, s.metrics, s.log, options.Middleware...)
+	s.engine.Trace(options.Tracer)
 	s.metrics.Sessions(s.engine.Sessions().Len)
 	s.engine.Sessions().OnEnd(func(ended *session.Session) { s.upstreams.SessionEnded(ended.ID) })
 	s.engine.Sessions().OnRoots(func(told *session.Session) { s.upstreams.RootsChanged(told.ID) })
@@ -308,6 +312,9 @@ func (s *Server) Failed() <-chan error { return s.failed }
 // route hands a request to the transport whose path it names.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	defer s.survive(w, r)
+	if s.options.Tracer != nil && r.Method == http.MethodPost { // A stream outlives the span that opened it.
+		r = r.WithContext(tracing.FromHeader(r.Context(), r.Header))
+	}
 	snapshot := s.registry.Snapshot()
 	for _, t := range s.transports {
 		h, ok := t.(transport.HTTP)

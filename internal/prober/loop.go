@@ -79,7 +79,7 @@ type run struct {
 func (p *Prober) start(ctx context.Context, t *target, laneIndex int, now time.Time) {
 	o := p.objects[t.key]
 	r := &run{target: t, lane: laneIndex, reportOnly: laneIndex == laneReport, began: now}
-	probe := t.probe(o.spec, r.reportOnly)
+	probe := t.probe(o.spec, r.reportOnly, now)
 	probeCtx, cancel := context.WithCancel(ctx)
 	t.cancel = cancel
 	p.running.Add(1)
@@ -91,7 +91,7 @@ func (p *Prober) start(ctx context.Context, t *target, laneIndex int, now time.T
 			p.running.Add(1)
 			go p.giveWay(r, finished)
 		}
-		report := p.opts.Probe(probeCtx, probe)
+		report := p.probe(probeCtx, r, probe)
 		close(finished)
 		p.finish(r, report)
 	}()

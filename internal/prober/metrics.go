@@ -14,9 +14,14 @@ import (
 // metrics of the prober. The labels of objects are their namespace and name;
 // nothing a peer said is ever a label.
 type metrics struct {
-	probes   *prometheus.CounterVec
-	duration *prometheus.HistogramVec
+	probes    *prometheus.CounterVec
+	duration  *prometheus.HistogramVec
+	handshake *prometheus.HistogramVec
+	kept      prometheus.Counter
 }
+
+// buckets of durations, in seconds; a probe takes 30 s at most by default.
+var buckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 
 func newMetrics(registerer prometheus.Registerer, p *Prober) *metrics {
 	m := &metrics{
@@ -26,12 +31,21 @@ func newMetrics(registerer prometheus.Registerer, p *Prober) *metrics {
 		}, []string{"kind", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "espalier_probe_duration_seconds",
-			Help:    "Time a full probe took, by outcome.",
-			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+			Help:    "Time a full probe took, from the pod's report to the last list, by outcome.",
+			Buckets: buckets,
 		}, []string{"outcome"}),
+		handshake: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "espalier_probe_handshake_duration_seconds",
+			Help:    "Time until a server agreed to discover or initialize, or refused, or did not answer, by outcome of the probe.",
+			Buckets: buckets,
+		}, []string{"outcome"}),
+		kept: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "espalier_probe_lists_kept_total",
+			Help: "Full probes that did not read the lists again, since the server says by ttlMs that they still hold.",
+		}),
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.probes, m.duration, collector{p})
+		registerer.MustRegister(m.probes, m.duration, m.handshake, m.kept, collector{p})
 	}
 	return m
 }
@@ -44,6 +58,12 @@ func (m *metrics) probed(r *run, report mcpprobe.Report, took time.Duration) {
 	}
 	m.probes.WithLabelValues("full", string(report.Outcome)).Inc()
 	m.duration.WithLabelValues(string(report.Outcome)).Observe(took.Seconds())
+	if report.Handshake > 0 {
+		m.handshake.WithLabelValues(string(report.Outcome)).Observe(report.Handshake.Seconds())
+	}
+	if report.ListsKept {
+		m.kept.Inc()
+	}
 }
 
 var verdicts = []Verdict{Pending, Proved, AuthRequired, Failing}
@@ -53,6 +73,8 @@ var (
 		"Probe targets of an MCPServer by verdict.", []string{"namespace", "name", "verdict"}, nil)
 	proofDesc = prometheus.NewDesc("espalier_mcpserver_last_proof_timestamp_seconds",
 		"When the MCPServer's least recently proved target was last proved; 0 when one never was.", []string{"namespace", "name"}, nil)
+	upDesc = prometheus.NewDesc("espalier_mcpserver_up",
+		"1 while each probe target of an MCPServer answers as an MCP server, 0 while one fails; absent before the first verdict and without targets.", []string{"namespace", "name"}, nil)
 	lagDesc = prometheus.NewDesc("espalier_probe_lag_seconds",
 		"By how much the most overdue probe of a target that is not slow is late.", nil, nil)
 	depthDesc = prometheus.NewDesc("espalier_probe_queue_depth",
@@ -69,7 +91,7 @@ type collector struct{ p *Prober }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{targetsDesc, proofDesc, lagDesc, depthDesc, runningDesc} {
+	for _, d := range []*prometheus.Desc{targetsDesc, proofDesc, upDesc, lagDesc, depthDesc, runningDesc} {
 		ch <- d
 	}
 }
@@ -104,6 +126,9 @@ func (p *Prober) series() []prometheus.Metric {
 			gauge(targetsDesc, float64(counts[v]), o.key.Namespace, o.key.Name, string(v))
 		}
 		gauge(proofDesc, proof, o.key.Namespace, o.key.Name)
+		if up, known := isUp(counts); known {
+			gauge(upDesc, up, o.key.Namespace, o.key.Name)
+		}
 	}
 	return all
 }
@@ -125,6 +150,17 @@ func (o *object) standing() (counts map[Verdict]int, proof float64) {
 		return counts, 0
 	}
 	return counts, float64(oldest.UnixMilli()) / 1000
+}
+
+// isUp says whether all targets answer; known is false while that is not known.
+func isUp(counts map[Verdict]int) (up float64, known bool) {
+	switch {
+	case counts[Failing] > 0:
+		return 0, true
+	case counts[Pending] > 0:
+		return 0, false
+	}
+	return 1, counts[Proved]+counts[AuthRequired] > 0
 }
 
 // due is how many of the queue could start now.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/espalier-dev/espalier/internal/mcpprobe"
 )
 
 // The series of an object vanish with it, and no label is a peer's word.
@@ -31,7 +33,9 @@ func TestMetrics(t *testing.T) {
 			"espalier_mcpserver_probe_targets{search,team-a,Failing}=1",
 			"espalier_mcpserver_probe_targets{search,team-a,Pending}=0",
 			"espalier_mcpserver_probe_targets{search,team-a,Proved}=1",
+			"espalier_mcpserver_up{search,team-a}=0",
 			"espalier_probe_lag_seconds{}=0",
+			"espalier_probe_lists_kept_total{}=0",
 			"espalier_probe_queue_depth{main}=0", "espalier_probe_queue_depth{report}=0", "espalier_probe_queue_depth{slow}=0",
 			"espalier_probes_running{main}=0", "espalier_probes_running{report}=0", "espalier_probes_running{slow}=0",
 			"espalier_probes_total{full,ConnectionRefused}=3", "espalier_probes_total{full,Proved}=1",
@@ -41,10 +45,63 @@ func TestMetrics(t *testing.T) {
 		}
 		w.p.Forget(key)
 		for _, s := range series(t, registry) {
-			if slices.Contains(want[:5], s) {
+			if slices.Contains(want[:6], s) {
 				t.Errorf("%s outlives its object", s)
 			}
 		}
+	})
+}
+
+// A server is up while all its targets answer, be it that they want a
+// credential; before the first verdict nobody knows.
+func TestUp(t *testing.T) {
+	for name, tc := range map[string]struct {
+		counts map[Verdict]int
+		up     float64
+		known  bool
+	}{
+		"no target":               {nil, 1, false},
+		"awaited":                 {map[Verdict]int{Pending: 1}, 0, false},
+		"one of two awaited":      {map[Verdict]int{Pending: 1, Proved: 1}, 0, false},
+		"proved":                  {map[Verdict]int{Proved: 2}, 1, true},
+		"wants a credential":      {map[Verdict]int{AuthRequired: 1}, 1, true},
+		"one of two fails":        {map[Verdict]int{Failing: 1, Proved: 1}, 0, true},
+		"one fails, one is young": {map[Verdict]int{Failing: 1, Pending: 1}, 0, true},
+	} {
+		up, known := isUp(tc.counts)
+		if known != tc.known || known && up != tc.up {
+			t.Errorf("%s: up %g, known %v", name, up, known)
+		}
+	}
+}
+
+// The handshake's time is counted by outcome, and only where there was one.
+func TestHandshakeDuration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		w := newWorld(t, func(o *Options) { o.Registerer = registry })
+		defer w.stop()
+		took := proved()
+		took.Handshake = 20 * time.Millisecond
+		w.set("a", gives(took))
+		w.set("b", gives(mcpprobe.Report{Outcome: mcpprobe.InvalidTarget, Step: mcpprobe.StepDial}))
+		w.p.Ensure(key, spec(pod("a"), pod("b")))
+		w.until(time.Second)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() != "espalier_probe_handshake_duration_seconds" {
+				continue
+			}
+			m := f.GetMetric()
+			if len(m) != 1 || m[0].GetLabel()[0].GetValue() != "Proved" || m[0].GetHistogram().GetSampleSum() != 0.02 {
+				t.Errorf("handshakes: %v", m)
+			}
+			return
+		}
+		t.Error("no handshake was counted")
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
+	"github.com/espalier-dev/espalier/internal/tracing"
 )
 
 // Options of a Prober. The zero value of each but Probe has a default.
@@ -41,6 +42,8 @@ type Options struct {
 	Jitter func() float64
 	// Registerer of the metrics; nil for none.
 	Registerer prometheus.Registerer
+	// Tracer makes a span of each probe; nil makes none.
+	Tracer *tracing.Tracer
 }
 
 // Prober is a leader-only Runnable. Ensure, Result and Forget are cheap, safe

@@ -43,6 +43,13 @@ type target struct {
 	era       mcpprobe.Era
 	transport mcpprobe.Transport
 	facts     string
+
+	// listed is when the lists of the last proof were read, keptFor how many
+	// proofs went without reading them since.
+	listed  time.Time
+	keptFor int
+	// early: the next probe was brought forward, since lists had changed.
+	early bool
 }
 
 func newTarget(key Key, spec Target, now time.Time) *target {
@@ -85,11 +92,11 @@ func (t *target) next() (due time.Time, laneIndex int) {
 }
 
 // probe is what is given to the client.
-func (t *target) probe(spec Spec, reportOnly bool) mcpprobe.Target {
+func (t *target) probe(spec Spec, reportOnly bool, now time.Time) mcpprobe.Target {
 	probe := t.spec.Probe
 	probe.ReportOnly = reportOnly
 	probe.Timeout = spec.Timeout
-	probe.EraHint, probe.TransportHint = t.era, t.transport
+	probe.EraHint, probe.TransportHint, probe.Kept = t.era, t.transport, t.kept(now)
 	return probe
 }
 
@@ -124,7 +131,7 @@ func (t *target) takeFull(spec Spec, report mcpprobe.Report, began, now time.Tim
 	// A proved server that suddenly wants a credential is confirmed like a failure.
 	if verdict == Proved || (verdict == AuthRequired && t.verdict != Proved) {
 		t.verdict, t.basis, t.failures = verdict, &report, 0
-		t.fullDue = now.Add(rest(spec.Interval, first, jitter()))
+		t.fullDue = now.Add(t.afterProof(&report, began, rest(spec.Interval, first, jitter())))
 		return
 	}
 	t.failures++

@@ -54,7 +54,10 @@ type Target struct {
 	// is forgotten and a probe under way is cancelled. The wanted catalog is
 	// not part of it.
 	Identity string
-	// Probe says how to reach it. EraHint, TransportHint, Timeout and
+	// Shared: several endpoints answer there in turn, so that what one said
+	// does not hold for the next.
+	Shared bool
+	// Probe says how to reach it. EraHint, TransportHint, Kept, Timeout and
 	// ReportOnly are set by the prober.
 	Probe mcpprobe.Target
 	// WantCatalogDigest is the catalog that the pod's report should name;

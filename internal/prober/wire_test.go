@@ -78,3 +78,44 @@ func TestOnTheWire(t *testing.T) {
 		t.Errorf("%d requests that a probe must not make", n)
 	}
 }
+
+// A modern server whose lists hold is asked to discover with each probe, and
+// for its lists with every third, by the real client.
+func TestKeptListsOnTheWire(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	fake := fakemcp.New()
+	fake.Settings.Modern, fake.Settings.Legacy, fake.Settings.TTLMs = true, false, 3_600_000
+	listed := make(chan int, 16)
+	fake.On(mcp.MethodDiscover, func(c *fakemcp.Call) {
+		listed <- fake.Count(mcp.MethodToolsList)
+		c.WellBehaved()
+	})
+	server := httptest.NewServer(fake)
+	defer server.Close()
+	client := mcpprobe.New(mcpprobe.Options{Policy: mcpprobe.Policy{AllowLoopback: true}})
+	p := New(Options{Probe: client.Probe, Drain: client.Close})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- p.Start(ctx) }()
+	p.Ensure(key, Spec{Interval: time.Second, Timeout: time.Second, FailureThreshold: 3, Targets: []Target{
+		{ID: "external", Name: "search", Identity: "1", Probe: mcpprobe.Target{URL: server.URL + "/mcp"}},
+	}})
+	// How many lists had been read when each probe began.
+	for i, want := range []int{0, 1, 1, 1, 2} {
+		select {
+		case got := <-listed:
+			if got != want {
+				t.Errorf("probe %d began after %d lists, want %d", i+1, got, want)
+			}
+		case <-ctx.Done():
+			t.Fatalf("probe %d did not begin", i+1)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

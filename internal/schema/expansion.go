@@ -110,7 +110,7 @@ func (e *expansion) measure(node map[string]any, path string, depth int) (int, e
 	key := fmt.Sprintf("%p", node)
 	switch known := e.state[key]; {
 	case known < 0:
-		return 0, fmt.Errorf("the schema refers to itself without end at %q", "#"+path)
+		return 0, fmt.Errorf("the schema refers to itself without end at %.200q", "#"+path)
 	case known > 0:
 		return known, nil
 	}

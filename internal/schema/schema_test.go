@@ -130,11 +130,33 @@ func TestErrorsAreBounded(t *testing.T) {
 func FuzzCompile(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$anchor":"b","allOf":[{"$dynamicRef":"#b"}]}}}`)
 	f.Add(`{"type":"object","$id":"x","$ref":"x#/properties","properties":{"":{"pattern":"a*"}}}`)
-	f.Fuzz(func(_ *testing.T, raw string) {
+	f.Add(`{"type":"object","properties":{"` + strings.Repeat("a", 2000) + `":{"x-mcp-header":"?"}}}`)
+	f.Add(`{"type":"object","properties":{"a":{"type":"integer","x-mcp-header":"A"},"c":{"items":{"type":"number"}}},"additionalProperties":false}`)
+	f.Fuzz(func(t *testing.T, raw string) {
 		s, err := CompileInput(json.RawMessage(raw))
 		if err != nil {
+			if len(err.Error()) > 2*maxError || strings.ContainsAny(err.Error(), "\r\n") {
+				t.Fatalf("an error of %d bytes: %.300q", len(err.Error()), err)
+			}
 			return
 		}
-		_ = s.Validate(map[string]any{"a": "b", "c": []any{int64(1), map[string]any{}}})
+		for _, h := range s.Headers() {
+			if !isToken(h.Name) || len(h.Path) == 0 || h.Type != "string" && h.Type != "integer" && h.Type != "boolean" {
+				t.Fatalf("the header %+v", h)
+			}
+		}
+		args := map[string]any{"a": "b", "c": []any{int64(1), map[string]any{}}}
+		before := s.Validate(args)
+		if before != nil && (len(before.Error()) > maxError || strings.ContainsAny(before.Error(), "\r\n")) {
+			t.Fatalf("it says %q", before)
+		}
+		// Numbers of another kind are the same numbers.
+		s.Coerce(args)
+		if after := s.Validate(args); (after == nil) != (before == nil) {
+			t.Fatalf("%v, and coerced %v", before, after)
+		}
+		if _, err := Compile(json.RawMessage(raw)); err != nil {
+			t.Fatalf("as an input it compiles, else %v", err)
+		}
 	})
 }

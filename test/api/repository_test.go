@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/test/apiserver"
@@ -21,19 +22,27 @@ func TestExamplesApply(t *testing.T) {
 	if err := client.IgnoreAlreadyExists(server.Client.Create(t.Context(), namespace)); err != nil {
 		t.Fatal(err)
 	}
+	for _, object := range exampleObjects(t) {
+		if err := server.Client.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+			t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
+		}
+	}
+}
+
+// exampleObjects are all objects of examples/.
+func exampleObjects(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
 	files, err := filepath.Glob(apiserver.Path("examples", "*", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
+	var out []*unstructured.Unstructured
 	for _, file := range files {
 		objects, err := apiserver.ReadObjects(file)
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		for _, object := range objects {
-			if err := server.Client.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
-				t.Errorf("%s: %s %s: %v", filepath.Base(filepath.Dir(file)), object.GetKind(), object.GetName(), err)
-			}
-		}
+		out = append(out, objects...)
 	}
+	return out
 }

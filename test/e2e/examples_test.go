@@ -44,6 +44,9 @@ var _ = Describe("The examples", func() {
 		}
 		Eventually(ctx, func() error { return allServed(ctx, ns) }).
 			WithTimeout(harness.RotationTimeout).WithPolling(2 * harness.Poll).Should(Succeed())
+		// A server is Ready before the backends of its tools are: a call is not part of the proof.
+		ns.AwaitRollouts(ctx, harness.ReadyTimeout)
+		ns.AwaitService(ctx, "shop")
 		ns.Show(ctx, "The examples")
 
 		ask := func(server, tool, arguments string) map[string]any {

@@ -57,8 +57,8 @@ type figures struct {
 	beside period
 	// settle is the time from the restart until all pods were proved again.
 	settle time.Duration
-	// peakRSS in MiB, before the restart and after it.
-	peakRSS, restartRSS float64
+	// memory before the restart and after it.
+	memory, restartMemory resident
 	// repair is the longest time until a deleted Deployment was back.
 	repair time.Duration
 	// unready is the time from pods that are not ready to a Ready that says so;
@@ -182,7 +182,7 @@ func (s *site) measureStart(ctx context.Context, o options, m *figures) error {
 	if err != nil {
 		return err
 	}
-	if m.peakRSS, err = s.operator.peakRSS(); err != nil {
+	if m.memory, err = s.operator.memory.read(); err != nil {
 		return err
 	}
 	return errors.Join(profiled(), s.operator.save(ctx, o.profiles, s.fleet.String()+"-start"))
@@ -207,7 +207,7 @@ func (s *site) measureRest(ctx context.Context, o options, m *figures) error {
 	if err != nil {
 		return err
 	}
-	if m.peakRSS, err = s.operator.peakRSS(); err != nil {
+	if m.memory, err = s.operator.memory.read(); err != nil {
 		return err
 	}
 	return errors.Join(profiled(), s.operator.save(ctx, o.profiles, s.fleet.String()+"-rest"))
@@ -253,7 +253,7 @@ func (s *site) measureRestart(ctx context.Context, o options, m *figures) error 
 		return err
 	}
 	m.restart.writes = after.since(before)
-	m.restartRSS, err = s.operator.peakRSS()
+	m.restartMemory, err = s.operator.memory.read()
 	return errors.Join(err, s.operator.save(ctx, o.profiles, s.fleet.String()+"-restart"))
 }
 

@@ -23,6 +23,7 @@ type process struct {
 	cancel context.CancelFunc
 	cmd    *exec.Cmd
 	ended  chan struct{}
+	memory *memory
 }
 
 // start starts a program that logs to a file. The environment has no proxy:
@@ -44,6 +45,7 @@ func start(ctx context.Context, log, program string, args ...string) (*process, 
 		return nil, errors.Join(err, file.Close())
 	}
 	p := &process{name: program, log: file, cancel: cancel, cmd: cmd, ended: make(chan struct{})}
+	p.memory = watchMemory(cmd.Process.Pid, p.ended)
 	go func() {
 		defer close(p.ended)
 		// That it was told to end is no error; when it ended by itself, the
@@ -97,19 +99,4 @@ func (p *process) cpu() (time.Duration, error) {
 	user, err := strconv.Atoi(fields[11])
 	system, err2 := strconv.Atoi(fields[12])
 	return time.Duration(user+system) * clockTick, errors.Join(err, err2)
-}
-
-// peakRSS is the most memory that it had, in MiB.
-func (p *process) peakRSS() (float64, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(raw)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")))
-			return float64(kib) / 1024, err
-		}
-	}
-	return 0, errors.New("/proc/PID/status lacks VmHWM")
 }

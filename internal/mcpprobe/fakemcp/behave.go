@@ -99,7 +99,7 @@ func (c *Call) modern() {
 		c.Error(http.StatusBadRequest, mcp.CodeHeaderMismatch, "header mismatch", nil)
 		return
 	}
-	base := map[string]any{"resultType": "complete", "ttlMs": 5000, "cacheScope": "public"}
+	base := map[string]any{"resultType": "complete", "ttlMs": c.Settings.TTLMs, "cacheScope": "public"}
 	if c.Method != mcp.MethodDiscover {
 		c.list(base)
 		return

@@ -71,6 +71,8 @@ type Settings struct {
 	Version string
 	// Stateless: no session is opened or required.
 	Stateless bool
+	// TTLMs is for how long a modern answer says that it holds.
+	TTLMs int
 	// Capabilities; nil leaves the member out.
 	Capabilities map[string]any
 	// Tools, Resources and Prompts that are listed on one page.
@@ -86,6 +88,7 @@ func New() *Server {
 		Settings: Settings{
 			Legacy:       true,
 			Name:         "fake",
+			TTLMs:        5000,
 			Version:      "2025-06-18",
 			Capabilities: map[string]any{"tools": map[string]any{}},
 			Tools:        []json.RawMessage{Tool("alpha")},

@@ -70,6 +70,9 @@ type Call struct {
 	// Client is who calls; nil where nothing can be asked of it or told it
 	// before the answer.
 	Client Client
+	// Upstream that the call was passed on to, for who looks at it afterwards;
+	// empty for none.
+	Upstream string
 	// Responses is the raw object inputResponses and State the raw string
 	// requestState, with which a modern caller answers an Input; nil when
 	// absent. They are valid as long as RawArgs is.

@@ -15,6 +15,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+	"github.com/espalier-dev/espalier/internal/tracing"
 )
 
 const (
@@ -40,21 +41,8 @@ func reservedMeta(key string) bool {
 // passOn gives a call what reaches beyond this server: the caller's own keys
 // of _meta, the count of hops, what answers an earlier question, and the way
 // back to the caller. finish must be called with the answer.
-func passOn(r *Request, c *call.Call) *back {
-	for _, field := range r.Message.Meta {
-		switch {
-		case field.Key == mcp.MetaHops:
-			// What is no number counts as none; a peer that wants to run in a
-			// circle could leave it out as well.
-			c.Hops, _ = strconv.Atoi(string(field.Raw))
-		case field.Key != keyProgressToken && !reservedMeta(field.Key):
-			if len(c.Meta) > 0 {
-				c.Meta = append(c.Meta, ',')
-			}
-			c.Meta = append(wire.AppendString(c.Meta, field.Key), ':')
-			c.Meta = append(c.Meta, field.Raw...)
-		}
-	}
+func (e *Engine) passOn(r *Request, c *call.Call) *back {
+	e.passMeta(r.Message.Meta, c)
 	w := &r.back
 	w.request = r
 	if r.Era == Modern {
@@ -74,6 +62,26 @@ func passOn(r *Request, c *call.Call) *back {
 		c.Progress = w.progress
 	}
 	return w
+}
+
+// passMeta gives a call the caller's own keys of _meta, and the count of hops.
+func (e *Engine) passMeta(meta wire.Object, c *call.Call) {
+	for _, field := range meta {
+		switch {
+		case field.Key == mcp.MetaHops:
+			// What is no number counts as none; a peer that wants to run in a
+			// circle could leave it out as well.
+			c.Hops, _ = strconv.Atoi(string(field.Raw))
+		case e.tracer != nil && (field.Key == tracing.KeyTraceparent || field.Key == tracing.KeyTracestate):
+			// The span of the call goes on in its place.
+		case field.Key != keyProgressToken && !reservedMeta(field.Key):
+			if len(c.Meta) > 0 {
+				c.Meta = append(c.Meta, ',')
+			}
+			c.Meta = append(wire.AppendString(c.Meta, field.Key), ':')
+			c.Meta = append(c.Meta, field.Raw...)
+		}
+	}
 }
 
 // back is the way back to the caller of one call. It turns the answer into a

@@ -25,6 +25,9 @@ const (
 	outcomeUnknown = "UnknownTool"
 )
 
+// costCategory is the key of the metadata by which calls are counted.
+const costCategory = "costCategory"
+
 func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 	name, ok := r.Message.Params.Text("name")
 	if !ok {
@@ -43,7 +46,7 @@ func (e *Engine) callTool(ctx context.Context, r *Request) Reply {
 		raw = []byte("{}")
 	}
 	c := &call.Call{Kind: call.Tool, Args: args, RawArgs: raw}
-	back := passOn(r, c)
+	back := e.passOn(r, c)
 	result, failure := e.runTool(ctx, r, tool, c)
 	if failure != nil && failure.Reason == call.NotFound { // Withdrawn since the snapshot was taken.
 		return back.finish(e.unknownTool(r, name))
@@ -89,12 +92,15 @@ func (e *Engine) run(ctx context.Context, r *Request, entry *registry.Entry, c *
 		c.RawArgs = []byte("{}")
 	}
 	started := time.Now()
+	if e.tracer != nil {
+		inner = handling(inner)
+	}
 	result, err := e.invoke(ctx, c, inner)
 	failure := e.classify(ctx, c, result, err)
 	if failure == nil {
 		failure = checkInput(r, result)
 	}
-	e.note(ctx, c, result, failure, time.Since(started))
+	r.seen.called(c, e.note(ctx, c, result, failure, time.Since(started)))
 	return result, failure
 }
 
@@ -110,6 +116,7 @@ func (r *Request) declared(err *call.RPCError) Reply {
 
 func (e *Engine) unknownTool(r *Request, name string) Reply {
 	e.metrics.Call("", "", outcomeUnknown, 0)
+	r.seen.unknown()
 	return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "unknown tool: " + clip(name)})
 }
 
@@ -183,10 +190,10 @@ func resultSize(result *call.Result) int64 {
 	return int64(size)
 }
 
-// note counts and logs a call. Arguments, results and credentials never reach
-// the log.
-func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, failure *call.Error, took time.Duration) {
-	outcome := outcomeOK
+// note counts and logs a call, and gives its outcome in a word. Arguments,
+// results and credentials never reach the log.
+func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, failure *call.Error, took time.Duration) (outcome string) {
+	outcome = outcomeOK
 	switch {
 	case failure != nil:
 		outcome = string(failure.Reason)
@@ -196,7 +203,7 @@ func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, fa
 		outcome = outcomeInput
 	}
 	if c.Kind == call.Tool {
-		e.metrics.Call(c.Tool, c.Metadata["costCategory"], outcome, took)
+		e.metrics.Call(c.Tool, c.Metadata[costCategory], outcome, took)
 	} else {
 		e.metrics.Entry(c.Kind.String(), c.Tool, outcome)
 	}
@@ -205,13 +212,14 @@ func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, fa
 		level = slog.LevelWarn
 	}
 	if !e.log.Enabled(ctx, level) {
-		return
+		return outcome
 	}
 	attrs := []slog.Attr{slog.String(c.Kind.String(), c.Tool), slog.String("outcome", outcome), slog.String("took", took.String())}
 	if failure != nil && failure.Cause != nil {
 		attrs = append(attrs, slog.String("cause", failure.Cause.Error()))
 	}
 	e.log.LogAttrs(ctx, level, "Call finished", attrs...)
+	return outcome
 }
 
 // appendCallResult writes the answer of tools/call.

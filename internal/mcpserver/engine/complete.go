@@ -126,7 +126,7 @@ func (e *Engine) completeForeign(ctx context.Context, r *Request, entry *registr
 		params = append(append(wire.AppendString(params, field.Key), ':'), field.Raw...)
 	}
 	c := &call.Call{Kind: call.Completion, Args: map[string]any{}}
-	back := passOn(r, c)
+	back := e.passOn(r, c)
 	result, failure := e.run(ctx, r, entry, c, func(ctx context.Context, c *call.Call) (*call.Result, error) {
 		completer, ok := entry.Handler.(call.Completer)
 		if !ok {

@@ -21,6 +21,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+	"github.com/espalier-dev/espalier/internal/tracing"
 )
 
 // Era is which half of the protocol's history a request belongs to.
@@ -87,6 +88,7 @@ type Request struct {
 	view      *access.View
 	chosen    map[*registry.When]bool
 	back      back
+	seen      *seen
 }
 
 // Reply is the answer to a request.
@@ -144,6 +146,7 @@ type Engine struct {
 	limits     *limits
 	middleware []call.Middleware
 	methods    map[string]method
+	tracer     *tracing.Tracer
 }
 
 // method is one method and the eras that have it.
@@ -250,6 +253,14 @@ func (e *Engine) Handle(ctx context.Context, r *Request) Reply {
 		}
 		return r.fail(status, &wire.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: " + clip(r.Message.Method)})
 	}
+	if e.tracer != nil {
+		return e.traced(ctx, m, r)
+	}
+	return e.dispatch(ctx, m, r)
+}
+
+// dispatch answers a request whose method is known and open to it.
+func (e *Engine) dispatch(ctx context.Context, m method, r *Request) Reply {
 	if reply, ok := e.admit(r); !ok {
 		return reply
 	}
@@ -271,6 +282,9 @@ func (e *Engine) Handle(ctx context.Context, r *Request) Reply {
 
 // fail answers with an error.
 func (r *Request) fail(status Status, err *wire.Error) Reply {
+	if r.seen != nil {
+		r.seen.code = err.Code
+	}
 	return Reply{Body: wire.AppendError(r.Out, r.Message.ID, err), Status: status}
 }
 

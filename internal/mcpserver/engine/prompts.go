@@ -21,6 +21,7 @@ func (e *Engine) getPrompt(ctx context.Context, r *Request) Reply {
 	prompt := r.prompt(ctx, name)
 	if prompt == nil {
 		e.metrics.Entry(call.Prompt.String(), "", outcomeUnknown)
+		r.seen.unknown()
 		return r.fail(OK, &wire.Error{Code: mcp.CodeInvalidParams, Message: "unknown prompt: " + clip(name)})
 	}
 	args, invalid := r.Arguments()
@@ -32,7 +33,7 @@ func (e *Engine) getPrompt(ctx context.Context, r *Request) Reply {
 	}
 	c := &call.Call{Kind: call.Prompt, Args: args, RawArgs: r.RawArguments()}
 	c.Read = func(ctx context.Context, uri string) (*call.Result, error) { return r.readFor(ctx, c, uri) }
-	back := passOn(r, c)
+	back := e.passOn(r, c)
 	result, failure := e.runEntry(ctx, r, &prompt.Entry, c)
 	switch {
 	case failure != nil:

@@ -26,7 +26,7 @@ func (e *Engine) readResource(ctx context.Context, r *Request) Reply {
 		return e.unknownResource(r, uri)
 	}
 	c := resourceCall(uri, variables)
-	back := passOn(r, c)
+	back := e.passOn(r, c)
 	sources := r.sources(ctx, resource, uri)
 	result, failure := e.run(ctx, r, &resource.Entry, c, func(ctx context.Context, c *call.Call) (*call.Result, error) {
 		return readFirst(ctx, c, sources)
@@ -101,6 +101,7 @@ func appendServerInfo(dst []byte, r *Request) []byte {
 // for it, which later ones must not see.
 func (e *Engine) unknownResource(r *Request, uri string) Reply {
 	e.metrics.Entry(call.Resource.String(), "", outcomeUnknown)
+	r.seen.unknown()
 	code := mcp.CodeInvalidParams
 	if r.Era == Legacy {
 		code = mcp.CodeResourceNotFound

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/tracing"
 )
 
 const (
@@ -46,7 +47,7 @@ var retryStatus = map[int]bool{
 func (h *httpHandler) send(ctx context.Context, client *http.Client, p *prepared, limit int64) (*answer, error) {
 	backoff := firstBackoff
 	for attempt := 0; ; attempt++ {
-		got, err := h.attempt(ctx, client, p, limit)
+		got, err := h.traced(ctx, client, p, limit, attempt)
 		last := attempt >= h.retries
 		switch {
 		case ctx.Err() != nil:
@@ -86,6 +87,7 @@ func (h *httpHandler) attempt(ctx context.Context, client *http.Client, p *prepa
 	}
 	u := *p.url
 	request.URL, request.Host, request.Header = &u, u.Host, p.header.Clone()
+	tracing.IntoHeader(ctx, request.Header)
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, h.transportFailure(ctx, err)

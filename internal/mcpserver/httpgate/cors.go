@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/espalier-dev/espalier/internal/mcp"
 )
 
@@ -37,7 +39,7 @@ func allowOrigin(header http.Header, r *http.Request, origin, methods string) {
 	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
 		// Parameters' headers are named by the tools; a list cannot hold them.
 		name = http.CanonicalHeaderKey(strings.TrimSpace(name))
-		if strings.HasPrefix(name, mcp.HeaderParamPrefix) && len(allowed) < maxAllowed {
+		if strings.HasPrefix(name, mcp.HeaderParamPrefix) && httpguts.ValidHeaderFieldName(name) && len(allowed) < maxAllowed {
 			allowed = append(allowed[:len(allowed):len(allowed)], name)
 		}
 	}

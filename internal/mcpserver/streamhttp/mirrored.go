@@ -6,6 +6,7 @@ package streamhttp
 import (
 	"context"
 	"encoding/base64"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -86,6 +87,8 @@ func matchesParam(header http.Header, param schema.HeaderParam, args map[string]
 		return values[0] == strconv.FormatBool(want)
 	case int64:
 		return equalNumber(values[0], float64(want), strconv.FormatInt(want, 10))
+	case uint64:
+		return equalNumber(values[0], float64(want), strconv.FormatUint(want, 10))
 	case float64:
 		return equalNumber(values[0], want, strconv.FormatFloat(want, 'f', -1, 64))
 	}
@@ -123,11 +126,15 @@ func equalText(header, want string) bool {
 	return header == want
 }
 
-// equalNumber compares numbers, not their spelling: 42.0 is 42.
+// maxExact is up to where a float64 tells any two integers apart.
+const maxExact = 1 << 53
+
+// equalNumber compares numbers, not their spelling: 42.0 is 42. Beyond what a
+// float64 can tell apart only the exact spelling will do.
 func equalNumber(header string, want float64, exact string) bool {
 	if header == exact {
 		return true
 	}
 	got, err := strconv.ParseFloat(header, 64)
-	return err == nil && got == want && strings.Trim(header, "+-.0123456789eE") == ""
+	return err == nil && got == want && math.Abs(want) < maxExact && strings.Trim(header, "+-.0123456789eE") == ""
 }

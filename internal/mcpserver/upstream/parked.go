@@ -15,6 +15,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+	"github.com/espalier-dev/espalier/internal/tracing"
 )
 
 // parked is a call of a modern caller to a legacy server that may ask. The call
@@ -61,7 +62,7 @@ func (s *source) begin(ctx context.Context, c *call.Call, x *exchange, w wishes,
 		return nil, err
 	}
 	defer release()
-	life, cancel := context.WithCancelCause(s.m.life)
+	life, cancel := context.WithCancelCause(tracing.Carry(s.m.life, ctx))
 	p.cancel, p.now = cancel, c
 	e.enter(p)
 	if !s.m.spawn(func() { p.run(life, x) }) {

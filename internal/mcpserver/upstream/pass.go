@@ -30,6 +30,7 @@ func (m *Manager) pass(ctx context.Context, c *call.Call, upstream string, do fu
 	if c.Hops >= maxHops {
 		return nil, call.Fail(call.HopLimit, "the call came through %d servers and is not passed on", c.Hops)
 	}
+	c.Upstream = upstream
 	result, err := m.attempt(ctx, c, upstream, do)
 	outcome := "ok"
 	var failure *call.Error

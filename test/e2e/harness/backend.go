@@ -35,6 +35,7 @@ func (n *Namespace) Backend(ctx context.Context, name string) *Backend {
 	deployment, service := Workload(name, BackendImage, 8080)
 	n.Create(ctx, deployment, service)
 	n.AwaitRollout(ctx, name, ReadyTimeout)
+	n.AwaitService(ctx, name)
 	return &Backend{
 		URL: fmt.Sprintf("http://%s.%s.svc", name, n.Name),
 		pod: "http://" + n.PodsOfApp(ctx, name)[0].Status.PodIP + ":8080",

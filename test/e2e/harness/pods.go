@@ -71,6 +71,17 @@ func (n *Namespace) AwaitRollout(ctx context.Context, name string, timeout time.
 	}).WithTimeout(timeout).WithPolling(Poll).Should(Succeed(), "rollout of %s", name)
 }
 
+// AwaitRollouts waits until each Deployment in the namespace has its pods,
+// those of the tests' own backends too.
+func (n *Namespace) AwaitRollouts(ctx context.Context, timeout time.Duration) {
+	GinkgoHelper()
+	var all appsv1.DeploymentList
+	Expect(n.Client.List(ctx, &all, client.InNamespace(n.Name))).To(Succeed())
+	for _, d := range all.Items {
+		n.AwaitRollout(ctx, d.Name, timeout)
+	}
+}
+
 // Revision of the Deployment: it grows by one with each rollout.
 func (n *Namespace) Revision(ctx context.Context, deployment string) string {
 	GinkgoHelper()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -40,20 +41,28 @@ func (n *Namespace) Peers(ctx context.Context, server string) []*Peer {
 }
 
 // ServicePeer is the MCP endpoint of the server's Service. It waits until the
-// node routes the Service, which happens some moments after pods are Ready.
+// node routes the Service.
 func (n *Namespace) ServicePeer(ctx context.Context, server string) *Peer {
 	GinkgoHelper()
+	address := n.AwaitService(ctx, server+"-mcp")
+	return &Peer{Name: "the Service", URL: "http://" + address + "/mcp", Host: n.Host(server)}
+}
+
+// AwaitService waits until the node routes the first port of the Service, which
+// happens some moments after pods are Ready, and returns its address.
+func (n *Namespace) AwaitService(ctx context.Context, name string) string {
+	GinkgoHelper()
 	var service corev1.Service
-	n.Get(ctx, server+"-mcp", &service)
-	address := net.JoinHostPort(service.Spec.ClusterIP, "8080")
+	n.Get(ctx, name, &service)
+	address := net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(service.Spec.Ports[0].Port)))
 	Eventually(ctx, func() error {
 		conn, err := net.DialTimeout("tcp", address, time.Second)
 		if err == nil {
 			err = conn.Close()
 		}
 		return err
-	}).WithTimeout(CallTimeout).WithPolling(Poll).Should(Succeed(), "the Service of %s", server)
-	return &Peer{Name: "the Service", URL: "http://" + address + "/mcp", Host: n.Host(server)}
+	}).WithTimeout(CallTimeout).WithPolling(Poll).Should(Succeed(), "Service %s", name)
+	return address
 }
 
 // Update changes the object of name, again if somebody else did meanwhile.

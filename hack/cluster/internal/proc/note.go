@@ -102,7 +102,8 @@ func bootID() string {
 }
 
 // startTime reads field 22 of /proc/PID/stat. The second field, the program's name, may
-// hold blanks and parentheses: count from the last closing one. A zombie counts as gone.
+// hold blanks and parentheses: count from the last closing one. A zombie counts as gone,
+// but not while other threads of it still end: they hold its files and its ports.
 func startTime(pid int) (uint64, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -116,7 +117,8 @@ func parseStat(stat string) (uint64, error) {
 	if len(fields) < 20 {
 		return 0, errors.New("short stat line")
 	}
-	if fields[0] == "Z" || fields[0] == "X" {
+	state, threads := fields[0], fields[17]
+	if state == "X" || state == "Z" && (threads == "0" || threads == "1") {
 		return 0, errors.New("process has ended")
 	}
 	return strconv.ParseUint(fields[19], 10, 64)

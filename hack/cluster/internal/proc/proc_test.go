@@ -3,8 +3,12 @@
 package proc
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -17,6 +21,27 @@ func startSleep(t *testing.T, dir string) Note {
 	}
 	t.Cleanup(func() { Stop(note, 0) })
 	return note
+}
+
+// TestStartKeepsInheritedFiles holds a file as a caller leaves it to the cluster
+// command, open across exec, and looks whether a daemon has it.
+func TestStartKeepsInheritedFiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lock")
+	fd, err := syscall.Open(file, syscall.O_CREAT|syscall.O_RDWR, 0o600) // Without O_CLOEXEC.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	note := startSleep(t, t.TempDir())
+	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", note.PID))
+	if err != nil || len(open) == 0 {
+		t.Fatal(open, err)
+	}
+	for _, link := range open {
+		if target, _ := os.Readlink(link); target == file {
+			t.Errorf("the daemon holds %s", target)
+		}
+	}
 }
 
 func TestStopEndsWhatStartBegan(t *testing.T) {
@@ -56,6 +81,9 @@ func TestParseStat(t *testing.T) {
 	}
 	if _, err := parseStat("42 (x) Z" + fields); err == nil {
 		t.Error("a zombie counts as alive")
+	}
+	if _, err := parseStat("42 (x) Z" + strings.Replace(fields, " 20 0 1 ", " 20 0 12 ", 1)); err != nil {
+		t.Error("a process counts as ended while its threads hold its ports")
 	}
 	if _, err := parseStat(""); err == nil {
 		t.Error("an empty line counts as alive")

@@ -4,10 +4,13 @@ package proc
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Start runs the command in a session of its own, its output going to its log, and notes
@@ -23,6 +26,7 @@ func Start(dir string, command Command) (Note, error) {
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	keepInherited()
 	if err := cmd.Start(); err != nil {
 		return Note{}, fmt.Errorf("start %s: %w", command.Name, err)
 	}
@@ -33,6 +37,13 @@ func Start(dir string, command Command) (Note, error) {
 		return note, fmt.Errorf("%s ended at once, see %s", command.Name, command.Log)
 	}
 	return note, note.Write(dir)
+}
+
+// keepInherited keeps to ourselves the open files that a caller left to us: a
+// daemon would hold its caller's locks and pipes for as long as it runs.
+func keepInherited() {
+	const firstInherited = 3
+	_ = unix.CloseRange(firstInherited, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 }
 
 func openLog(path string) (*os.File, error) {

@@ -94,7 +94,7 @@ func (s *Session) Request(ctx context.Context, r *Request) ([]byte, error) {
 			return true
 		}
 	}
-	result, err := s.carrier.request(ctx, m)
+	result, err := s.traced(ctx, r, m)
 	return result, inPhase(err, PhaseCall)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+	"github.com/espalier-dev/espalier/internal/tracing"
 )
 
 // message is a request or a notification on its way out.
@@ -23,6 +24,9 @@ type message struct {
 	header http.Header
 	// capabilities that a modern request declares, nil for none.
 	capabilities []byte
+	// traceparent and tracestate are the trace context, in headers as well as
+	// in meta; empty for none.
+	traceparent, tracestate string
 	// hear takes a notification that came with the answer, or leaves it.
 	hear func(incoming) bool
 }
@@ -85,6 +89,12 @@ func clientInfo(version string) []byte {
 func (m *message) headers(r revision, into http.Header) {
 	if r.version != "" && m.method != mcp.MethodInitialize {
 		into.Set(mcp.HeaderProtocolVersion, r.version)
+	}
+	if m.traceparent != "" {
+		into.Set(tracing.HeaderTraceparent, m.traceparent)
+		if m.tracestate != "" {
+			into.Set(tracing.HeaderTracestate, m.tracestate)
+		}
 	}
 	if !r.modern {
 		return
