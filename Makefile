@@ -1,5 +1,5 @@
-# "make help" lists what there is. Tools are pinned in hack/tools and hack/lint
-# and built into a cache outside the checkout when they are first needed
+# "make help" lists what there is. Tools are pinned in hack/tools, hack/helm and
+# hack/lint and built into a cache outside the checkout when they are first needed
 # (ESPALIER_CACHE, by default ~/.cache/espalier).
 
 SHELL := /usr/bin/env bash
@@ -14,6 +14,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE_REGISTRY ?= ghcr.io/espalier-dev
 IMAGE_TAG ?= dev
 PLATFORMS ?= linux/amd64 linux/arm64
+
+# The chart's version, a semantic one, and the OCI registry it is pushed to.
+CHART_VERSION ?= $(shell hack/chart version '$(VERSION)')
+CHART_REGISTRY ?= oci://$(IMAGE_REGISTRY)/charts
 
 # Packages to test and flags of "go test", for a quick look at a few:
 # make test-unit PKG=./internal/catalog/... TESTFLAGS='-run TestBuild -v'
@@ -56,9 +60,11 @@ generate: ## Generate deepcopy functions from api/.
 	@$$(hack/tool controller-gen) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 
 .PHONY: manifests
-manifests: ## Generate the CRDs in config/crd from api/.
+manifests: ## Generate the CRDs in config/crd from api/, and what of charts/espalier is made of config/ and values.yaml.
 	@$$(hack/tool controller-gen) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	@$$(hack/tool crdtrim) config/crd/bases/*.yaml
+	@$$(hack/tool chartgen) .
+	@hack/chart render
 
 .PHONY: docs
 docs: ## Generate docs/reference from api/, and the generated parts of other pages.
@@ -136,6 +142,14 @@ dist: ## Build dist/install.yaml: everything that "kubectl apply --server-side" 
 	  -e 's#ghcr.io/espalier-dev/manager:dev#$(IMAGE_REGISTRY)/manager:$(IMAGE_TAG)#' \
 	  -e 's#ghcr.io/espalier-dev/server:dev#$(IMAGE_REGISTRY)/server:$(IMAGE_TAG)#' > dist/install.yaml
 	@echo dist/install.yaml
+
+.PHONY: helm-package
+helm-package: ## Package the chart into dist/, for the images of IMAGE_REGISTRY and IMAGE_TAG.
+	@CHART_VERSION='$(CHART_VERSION)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' IMAGE_TAG='$(IMAGE_TAG)' hack/chart package
+
+.PHONY: helm-push
+helm-push: helm-package ## Push the packaged chart to CHART_REGISTRY, as an OCI artifact.
+	@CHART_VERSION='$(CHART_VERSION)' CHART_REGISTRY='$(CHART_REGISTRY)' hack/chart push
 
 ##@ Deploy, to the cluster of KUBECONFIG
 

@@ -20,6 +20,7 @@ import (
 type flags struct {
 	serverImage      string
 	imagePullSecrets []string
+	mirrors          resources.Mirrors
 	runAsUser        string
 	podSecurity      string
 
@@ -42,12 +43,13 @@ type flags struct {
 }
 
 func newFlags(fs *flag.FlagSet) *flags {
-	f := &flags{}
+	f := &flags{mirrors: resources.Mirrors{}}
 	fs.StringVar(&f.serverImage, "server-image", "", "Image of the shared server that pods of types Tools and Stdio run. Required.")
 	fs.Func("image-pull-secret", "Name of a Secret for pulling images that every pod lists, taken from the pod's namespace. May be repeated.", func(s string) error {
 		f.imagePullSecrets = append(f.imagePullSecrets, s)
 		return nil
 	})
+	fs.Func("registry-mirror", "Where images of a registry are pulled from instead, those that MCPServers name as well: REGISTRY=PREFIX. docker.io is the registry of names without one. May be repeated.", f.mirrors.Add)
 	fs.StringVar(&f.runAsUser, "run-as-user", strconv.FormatInt(resources.DefaultRunAsUser, 10), "User of pods of the shared image; empty leaves it to the platform, as OpenShift wants.")
 	fs.StringVar(&f.podSecurity, "pod-security", "restricted", "Pod Security level that pod templates are judged by: privileged, baseline or restricted.")
 	fs.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "Namespace of the operator, for its Lease and its keys. Defaults to POD_NAMESPACE.")
@@ -100,7 +102,7 @@ func (f *flags) check() error {
 }
 
 func (f *flags) resources() resources.Options {
-	out := resources.Options{ServerImage: f.serverImage, ImagePullSecrets: f.imagePullSecrets, PodSecurity: f.podSecurity}
+	out := resources.Options{ServerImage: f.serverImage, ImagePullSecrets: f.imagePullSecrets, Mirrors: f.mirrors, PodSecurity: f.podSecurity}
 	if f.runAsUser != "" {
 		// check has parsed it before.
 		user, _ := strconv.ParseInt(f.runAsUser, 10, 64)

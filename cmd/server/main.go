@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver"
+	"github.com/espalier-dev/espalier/internal/mcpserver/audit"
 	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
+	"github.com/espalier-dev/espalier/internal/memorylimit"
 	"github.com/espalier-dev/espalier/internal/tracing/otlp"
 	"github.com/espalier-dev/espalier/internal/version"
 )
@@ -48,6 +50,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	flags.BoolVar(&options.Reap, "reap", false, "take in the processes that children leave behind, as the first of a container must")
 	transports := flags.String("transport", transportHTTP, transportHTTP+": the transports that the catalog names, on ports; "+
 		transportStdio+": stdin and stdout alone, for a client that starts the server as its child")
+	auditTarget := flags.String("audit-log", os.Getenv("ESPALIER_AUDIT_LOG"), "where a line of JSON for each call goes: stdout, or the absolute path of a file; empty is nowhere")
+	auditParams := flags.String("audit-arguments", os.Getenv("ESPALIER_AUDIT_ARGUMENTS"), "true: those lines have the arguments of calls")
 	showVersion := flags.Bool("version", false, "print the version and exit")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -64,6 +68,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintln(stderr, err)
 		return 2
 	}
+	var err error
+	if options.Audit, err = openAudit(*auditTarget, *auditParams, *transports, stdout); err != nil {
+		_, _ = fmt.Fprintln(stderr, err)
+		return 2
+	}
+	defer func() { _ = options.Audit.Close() }()
 	if _, port, err := net.SplitHostPort(options.InternalListen); err == nil && *service != "" {
 		options.Peers = peers.DNS(*service, port)
 	}
@@ -72,6 +82,15 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer traces.Close()
 	options.Tracer = traces.Tracer()
 	return serve(options)
+}
+
+// openAudit opens the audit log. A server that is to keep one and cannot does
+// not start.
+func openAudit(target, params, transports string, stdout io.Writer) (*audit.Log, error) {
+	if transports == transportStdio {
+		stdout = nil // It is the client's.
+	}
+	return audit.Open(target, params, stdout)
 }
 
 // trace has spans sent as OTEL_* says; nil when it does not want them. What
@@ -128,6 +147,9 @@ func choose(transports string, flags *flag.FlagSet, options *mcpserver.Options, 
 // serve runs the server until SIGTERM, SIGINT or the end of stdin where that
 // is a client; a second signal ends the drain at once.
 func serve(options mcpserver.Options) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	memorylimit.Follow(ctx, options.Log)
 	stop := make(chan os.Signal, 2)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(stop)
@@ -145,8 +167,6 @@ func serve(options mcpserver.Options) int {
 		options.Log.Error("Port stopped serving", "error", err.Error())
 		code = 1
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	go func() {
 		select {
 		case <-stop:

@@ -25,6 +25,9 @@ func TestFlags(t *testing.T) {
 		{[]string{"--nope"}, 2, "", "flag provided but not defined"},
 		{[]string{"stray"}, 2, "", `unexpected argument "stray"`},
 		{[]string{"--listen", "no address"}, 1, "", "Server cannot start"},
+		{[]string{"--audit-log", "here"}, 2, "", "absolute path"},
+		{[]string{"--audit-arguments", "true"}, 2, "", "say where it goes"},
+		{[]string{"--audit-log", "stdout", "--transport", "stdio"}, 2, "", "give the path of a file"},
 	}
 	for _, tt := range tests {
 		var stdout, stderr bytes.Buffer

@@ -120,11 +120,11 @@ func (g *generator) complete(sections [][]string) error {
 			p := spec.Properties[name]
 			want := "fields " + kind + " spec." + name
 			if described(&p) && !have[want] {
-				return fmt.Errorf("the section %q is missing", want)
+				return fmt.Errorf("a section is missing; add a heading \"### spec.%s\", a sentence, and these two lines:\n<!-- generated: %s -->\n<!-- end -->", name, want)
 			}
 		}
 		if want := "fields " + kind + " status"; !have[want] {
-			return fmt.Errorf("the section %q is missing", want)
+			return fmt.Errorf("a section is missing; add these two lines:\n<!-- generated: %s -->\n<!-- end -->", want)
 		}
 	}
 	return nil

@@ -3,11 +3,13 @@
 #
 # Sourced: installs the operator from config/default, and removes it.
 
-# operator_yaml prints what is installed, with the images that were built.
+# operator_yaml prints what is installed, with the images that were built. One
+# pod of the operator is enough where nodes are few.
 operator_yaml() {
   "$("$ROOT/hack/tool" kustomize)" build "$ROOT/config/default" |
     sed -e "s#ghcr.io/espalier-dev/manager:dev#${MANAGER_IMAGE:-ghcr.io/espalier-dev/manager:dev}#" \
-      -e "s#ghcr.io/espalier-dev/server:dev#${SERVER_IMAGE:-ghcr.io/espalier-dev/server:dev}#"
+      -e "s#ghcr.io/espalier-dev/server:dev#${SERVER_IMAGE:-ghcr.io/espalier-dev/server:dev}#" \
+      -e 's#^  replicas: 2$#  replicas: 1#'
 }
 
 install_operator() {

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -228,12 +229,17 @@ func (s *serverScope) catalogTimeLeft() time.Duration {
 		// It was over before, even when the operator does not remember.
 		return 0
 	}
+	return s.catalogGrace() - s.now.Sub(s.memory.since)
+}
+
+// catalogGrace is how long the pods have, and who asks them.
+func (s *serverScope) catalogGrace() time.Duration {
 	grace := catalogGrace
 	if probeVia(s.server) == mcpv1.ProbeViaService {
 		// No pod is asked for its report; the next probe has to tell.
 		grace += time.Duration(probeInterval(s.server)+probeTimeout(s.server)) * time.Second
 	}
-	return grace - s.now.Sub(s.memory.since)
+	return grace
 }
 
 func (s *serverScope) notSynced(state syncState, pod, detail string) verdict {
@@ -249,8 +255,19 @@ func (s *serverScope) notSynced(state syncState, pod, detail string) verdict {
 	case state == syncMismatch:
 		return no(mcpv1.ReasonListMismatch, fmt.Sprintf("Pod %s lists something else than its catalog has (%s). Read: kubectl logs %s -n %s.", pod, detail, pod, s.server.Namespace))
 	default:
-		return no(mcpv1.ReasonCatalogNotLoaded, fmt.Sprintf("A change of the catalog was not loaded within %s (%s%s). Read: kubectl logs -l %s=%s -n %s.", catalogGrace, podPrefix(pod), detail, mcpv1.LabelServer, s.server.Name, s.server.Namespace))
+		return no(mcpv1.ReasonCatalogNotLoaded, s.notLoadedMessage(pod, detail))
 	}
+}
+
+// notLoadedMessage says who has not loaded the catalog, and where the cause is
+// told: by the kubelet, that brings the file, or by the server, that reads it.
+func (s *serverScope) notLoadedMessage(pod, detail string) string {
+	message := fmt.Sprintf("A change of the catalog was not loaded within %s (%s%s).", s.catalogGrace(), podPrefix(pod), detail)
+	if pod == "" {
+		return fmt.Sprintf("%s Read: kubectl logs -l %s=%s -n %s.", message, mcpv1.LabelServer, s.server.Name, s.server.Namespace)
+	}
+	return fmt.Sprintf("%s It goes on with the one it has. Read what its kubelet and its server say: kubectl describe pod %s -n %s, kubectl logs %s -n %s.",
+		message, pod, s.server.Namespace, pod, s.server.Namespace)
 }
 
 // syncOf says how pod stands to the wanted catalog, with a detail for people.
@@ -283,6 +300,15 @@ func reportedBy(r *mcpprobe.Report) string {
 	return r.CatalogDigest
 }
 
+// catalogStates say how a pod stands to a catalog that it has not loaded.
+var catalogStates = map[podreport.CatalogState]string{
+	podreport.CatalogLoaded:      "the file has not reached it",
+	podreport.CatalogIncomplete:  "a part of it has not reached it",
+	podreport.CatalogUnsupported: "it lacks a feature",
+	podreport.CatalogInvalid:     "it cannot read it",
+	podreport.CatalogMissing:     "it has no catalog",
+}
+
 func (s *serverScope) notLoaded(report *podreport.Report) (syncState, string) {
 	if report == nil {
 		return syncNotLoaded, "no report"
@@ -290,7 +316,7 @@ func (s *serverScope) notLoaded(report *podreport.Report) (syncState, string) {
 	if report.CatalogState == podreport.CatalogUnsupported {
 		return syncUnsupported, strings.Join(report.Missing, ", ")
 	}
-	return syncNotLoaded, "state " + string(report.CatalogState)
+	return syncNotLoaded, cmp.Or(catalogStates[report.CatalogState], "state "+string(report.CatalogState))
 }
 
 // listDiff compares what is listed with the catalog and names the first entry

@@ -11,13 +11,10 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
@@ -64,36 +61,6 @@ var upstreamChanged = predicate.Funcs{
 		after, also := e.ObjectNew.(*mcpv1.MCPServer)
 		return ok && also && (before.Generation != after.Generation || catalog.WantsCredential(before) != catalog.WantsCredential(after))
 	},
-}
-
-// serversInFrontOf gives the servers that the one given may be an upstream of,
-// at whatever remove: a circle may close anywhere.
-func (r *MCPServerReconciler) serversInFrontOf(ctx context.Context, obj client.Object) []reconcile.Request {
-	var list mcpv1.MCPServerList
-	if err := r.Client.List(ctx, &list, client.InNamespace(obj.GetNamespace())); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot list the servers that a server may be an upstream of")
-		return nil
-	}
-	fronts := map[string][]string{}
-	for i := range list.Items {
-		for _, u := range list.Items[i].Spec.Upstreams {
-			if u.ServerRef != nil {
-				fronts[u.ServerRef.Name] = append(fronts[u.ServerRef.Name], list.Items[i].Name)
-			}
-		}
-	}
-	var out []reconcile.Request
-	seen := map[string]bool{obj.GetName(): true}
-	for next := []string{obj.GetName()}; len(next) > 0; next = next[1:] {
-		for _, name := range fronts[next[0]] {
-			if !seen[name] {
-				seen[name] = true
-				next = append(next, name)
-				out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}})
-			}
-		}
-	}
-	return out
 }
 
 // upstreamsVerdict says how the upstreams fare in the eyes of the replicas

@@ -234,6 +234,25 @@ func TestTargets(t *testing.T) {
 	if targets = r.targets(w.scope()); len(targets) != 1 || targets[0].ID != targetService || !targets[0].Shared || targets[0].Probe.DialAddress != "" {
 		t.Errorf("by way of the Service: %+v", targets)
 	}
+	// What was seen by way of the Service is of the pods that took traffic then.
+	identities := map[string]bool{targets[0].Identity: true}
+	for what, change := range map[string]func(){
+		"a pod came":            func() { w.pod("web-5") },
+		"a container restarted": func() { w.pods[0].Status.ContainerStatuses[0].RestartCount++ },
+		"a pod went":            func() { w.pods = w.pods[1:] },
+	} {
+		change()
+		if targets = r.targets(w.scope()); len(targets) != 1 || identities[targets[0].Identity] {
+			t.Errorf("by way of the Service, after %s: old results count: %+v", what, targets)
+		}
+		identities[targets[0].Identity] = true
+	}
+	for _, pod := range w.pods {
+		setReady(pod, false)
+	}
+	if targets = r.targets(w.scope()); len(targets) != 0 {
+		t.Errorf("by way of the Service, while no pod takes traffic: %+v", targets)
+	}
 	w.spec(`{replicas: 0}`)
 	if targets = r.targets(w.scope()); len(targets) != 0 {
 		t.Errorf("at zero: %+v", targets)

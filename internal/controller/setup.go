@@ -24,6 +24,9 @@ const (
 	// indexSelector marks what selects servers by label. It is no
 	// possible name of a server.
 	indexSelector = "*"
+	// indexUpstreams holds the names of the servers that a server names as its
+	// upstreams.
+	indexUpstreams = "upstreams"
 )
 
 // Setup registers the controllers with mgr. r holds what they need.
@@ -36,6 +39,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, r *MCPServerReconciler, source
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind.object(), indexServers, serverNames); err != nil {
 			return err
 		}
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &mcpv1.MCPServer{}, indexUpstreams, upstreamNames); err != nil {
+		return err
 	}
 	for _, kind := range childKinds {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind.of, indexServer, labelledServer); err != nil {

@@ -72,7 +72,8 @@ func external(v prober.Verdict, outcome mcpprobe.Outcome, step mcpprobe.Step) fu
 	}
 }
 
-var states = map[string]state{
+// tableStates are the rows of the plan's table.
+var tableStates = map[string]state{
 	// Every pod that takes traffic is proved, at least one is; fronted servers Synced.
 	"tools proved": {
 		now: serving3, ready: "True Proved", tools: 2,
@@ -319,6 +320,7 @@ var states = map[string]state{
 			w.later(31 * time.Second)
 		},
 		ready: "False CatalogNotLoaded", tools: 2, others: map[string]string{"Synced": "False CatalogNotLoaded", "Healthy": "True Proved"},
+		message: "not loaded within 30s (pod web-1: the file has not reached it). It goes on with the one it has. Read what its kubelet and its server say: kubectl describe pod web-1 -n ns, kubectl logs web-1 -n ns.",
 	},
 	"a replica lists other tools than its catalog has": {
 		before: serving3, now: func(w *world) {
@@ -429,82 +431,6 @@ var states = map[string]state{
 		},
 		ready: "False ForeignObject", stalled: "ForeignObject", tools: -1, message: "kubectl get services web-mcp",
 		others: map[string]string{"Available": "False ForeignObject"},
-	},
-
-	// Prober behind.
-	"prober behind": {
-		before: serving3, now: func(w *world) { w.lagging = true }, ready: "Unknown Stale", tools: 2, others: map[string]string{"Healthy": "Unknown Stale"},
-	},
-
-	// Beside the table.
-	"no pod can be connected": {
-		now: func(w *world) {
-			setReady(unproved(w), true)
-			w.complete()
-			w.failing(w.pods[0], mcpprobe.Timeout, mcpprobe.StepDial)
-			w.later(time.Hour)
-		},
-		ready: "Unknown ProbeBlocked", tools: -1, message: "spec.probe.via", others: map[string]string{"Healthy": "Unknown ProbeBlocked"},
-	},
-	"no pod can be connected any more": {
-		before: serving1, now: func(w *world) { w.failing(w.pods[0], mcpprobe.Timeout, mcpprobe.StepDial) },
-		ready: "False Timeout", tools: -1,
-	},
-	"one of several can be connected": {
-		now: func(w *world) {
-			w.serving(1)
-			w.failing(w.pod("web-2"), mcpprobe.Timeout, mcpprobe.StepDial)
-		},
-		ready: "False Timeout", tools: 2, message: "1 of 2 replicas fail",
-	},
-	"the operator may not": {
-		now: func(w *world) {
-			w.problems = []*problem{{condition: mcpv1.ConditionAvailable, reason: mcpv1.ReasonForbidden, message: "The operator may not create services"}}
-			w.later(time.Hour)
-		},
-		ready: "False Forbidden", tools: -1, others: map[string]string{"Available": "False Forbidden"},
-	},
-	"the operator may not, but it serves": {
-		before: serving1, now: func(w *world) {
-			w.problems = []*problem{{condition: mcpv1.ConditionAvailable, reason: mcpv1.ReasonForbidden, message: "The operator may not patch pods/status"}}
-		},
-		ready: "True Proved", tools: 2, others: map[string]string{"Available": "False Forbidden"},
-	},
-	"an evicted pod is left over": {
-		before: serving1, now: func(w *world) {
-			evicted := w.pod("web-0")
-			setReady(evicted, false)
-			evicted.Status.Phase, evicted.Status.Reason = corev1.PodFailed, "Evicted"
-		},
-		ready: "True Proved", tools: 2, others: map[string]string{"Available": "True Available"},
-	},
-	"a pod that waits behind the gate fails": {
-		spec: `{type: Container, container: {image: i}, probe: {gateReadiness: true}}`, now: func(w *world) {
-			pod := unproved(w)
-			pod.Status.Conditions[1].Status = corev1.ConditionTrue // its containers are ready
-			w.failing(pod, mcpprobe.NotMCP, mcpprobe.StepInitialize)
-		},
-		ready: "False NotMCP", reconciling: "Starting", tools: -1,
-	},
-	"another URL is not proved by the old one": {
-		spec: externalSpec, before: external(prober.Proved, mcpprobe.Proved, mcpprobe.StepDone), now: func(w *world) {
-			w.spec(`{type: External, external: {url: "https://mcp.example.com/mcp?tenant=b"}}`)
-			w.targets = map[string]prober.TargetObservation{}
-		},
-		ready: "False Pending", reconciling: "Pending", tools: -1, others: map[string]string{"Healthy": "Unknown Pending"},
-	},
-	"another type is not proved by the old one": {
-		before: serving1, now: func(w *world) {
-			w.spec(externalSpec)
-			w.targets = map[string]prober.TargetObservation{}
-		},
-		ready: "False Pending", reconciling: "Pending", tools: -1, others: map[string]string{"Healthy": "Unknown Pending", "Synced": "True NotApplicable"},
-	},
-	"catalog too large": {
-		before: serving1, now: func(w *world) {
-			w.problems = []*problem{{condition: mcpv1.ConditionSynced, reason: mcpv1.ReasonCatalogTooLarge, message: "m", stalled: true}}
-		},
-		ready: "False CatalogTooLarge", stalled: "CatalogTooLarge", tools: 2, others: map[string]string{"Synced": "False CatalogTooLarge", "Healthy": "True Proved"},
 	},
 }
 

@@ -256,4 +256,16 @@ func TestCaseC13SlowStart(t *testing.T) {
 			t.Errorf("%d server/discover in two probes", n)
 		}
 	})
+	t.Run("a modern server is silent", func(t *testing.T) {
+		t.Parallel()
+		fake := fakemcp.New().On(mcp.MethodDiscover, (*fakemcp.Call).Hang)
+		b := newBench(t, fake)
+		b.bounds.EraWait = 50 * time.Millisecond
+		b.target.EraHint = mcpprobe.EraModern
+		b.target.Timeout = 500 * time.Millisecond
+		wantResult(t, b.probe(), failed(mcpprobe.Timeout, mcpprobe.StepDiscover))
+		if n := fake.Count(mcp.MethodInitialize); n != 0 {
+			t.Errorf("%d initialize: each may leave a session behind", n)
+		}
+	})
 }

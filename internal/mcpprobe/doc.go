@@ -17,8 +17,10 @@
 // (the second only when the server refused the version and named one that is
 // spoken here); two initialize (likewise); one notifications/initialized;
 // MaxPages list requests over all lists; ten answers to requests of the
-// server; one DELETE of the session. Redirects to the same origin repeat a
-// request, three times at most. A GET is sent to the MCP URL where HTTP with
+// server; one DELETE of the session. With Target.Kept a modern server that has
+// not changed is asked for no list. Redirects to the same origin repeat a
+// request, three times at most; a connection that the server had closed
+// repeats it once, but not initialize. A GET is sent to the MCP URL where HTTP with
 // SSE or a WebSocket is spoken there, which both begin with one, or where
 // streamable HTTP was refused as servers do that know HTTP with SSE alone; a
 // HEAD never.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestDocs(t *testing.T) {
 	}
 	var tests strings.Builder
 	root := filepath.Join("..", "..")
-	for _, pattern := range []string{"internal/*/*_test.go", "internal/*/*/*_test.go", "test/*/*_test.go"} {
+	for _, pattern := range []string{"internal/*/*_test.go", "internal/*/*/*_test.go", "internal/*/*/*/*_test.go", "test/*/*_test.go"} {
 		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 		if err != nil {
 			t.Fatal(err)
@@ -42,6 +43,11 @@ func TestDocs(t *testing.T) {
 	for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(page), -1) {
 		if !strings.Contains(tests.String(), "func "+name[1]+"(") {
 			t.Errorf("test %s does not exist", name[1])
+		}
+	}
+	for _, spec := range regexp.MustCompile("e2e \"([^\"]+)\"").FindAllStringSubmatch(string(page), -1) {
+		if !strings.Contains(tests.String(), "It("+strconv.Quote(spec[1])) {
+			t.Errorf("e2e %q does not exist", spec[1])
 		}
 	}
 	for _, name := range regexp.MustCompile(`func (TestCase\w+)\(`).FindAllStringSubmatch(tests.String(), -1) {

@@ -174,7 +174,7 @@ func validHeader(name, value string) bool {
 func (e *exchange) send(ctx context.Context, step Step, method string, body []byte, header http.Header, at *atomic.Int32) (*http.Response, *failure) {
 	for hop := 0; ; hop++ {
 		u := e.currentURL()
-		req, err := http.NewRequestWithContext(tracked(ctx, at), method, u.String(), bytes.NewReader(body))
+		req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
 		if err != nil {
 			return nil, &failure{outcome: InvalidTarget, step: step}
 		}
@@ -182,7 +182,7 @@ func (e *exchange) send(ctx context.Context, step Step, method string, body []by
 		if e.target.Host != "" {
 			req.Host = e.target.Host
 		}
-		resp, err := e.transport.RoundTrip(req)
+		resp, err := e.roundTrip(req, step, at)
 		if err != nil {
 			f := networkFailure(ctx, err, step, phase(at.Load()), u.Scheme == "http" && e.transport.sawTLS.Load(), e.bounds.HeaderBytes)
 			if f.outcome == ConnectionLost && e.transport.refusesCert() {
@@ -200,6 +200,28 @@ func (e *exchange) send(ctx context.Context, step Step, method string, body []by
 		}
 		e.setURL(next)
 	}
+}
+
+// roundTrip makes one request, and once again where it went over a connection
+// that the server had closed: some close each after its answer and do not say
+// so. initialize must not be repeated, since the server may have made a
+// session: it goes over a connection of its own.
+func (e *exchange) roundTrip(req *http.Request, step Step, at *atomic.Int32) (*http.Response, error) {
+	if step == StepInitialize {
+		e.transport.CloseIdleConnections()
+	}
+	var reused atomic.Bool
+	ctx := tracked(req.Context(), at, &reused)
+	resp, err := e.transport.RoundTrip(req.WithContext(ctx))
+	if err == nil || step == StepInitialize || !reused.Load() || ctx.Err() != nil || !closedBefore(err) {
+		return resp, err
+	}
+	e.transport.CloseIdleConnections()
+	again := req.WithContext(ctx)
+	if again.Body, err = req.GetBody(); err != nil {
+		return nil, err
+	}
+	return e.transport.RoundTrip(again)
 }
 
 // redirect gives where a redirect leads when it may be followed: it keeps

@@ -15,11 +15,17 @@ import (
 // time for which they hold.
 func (e *exchange) keeps(h *handshake, r *Report) bool {
 	k := e.target.Kept
-	return k != nil && k.Outcome == Proved && h.era == EraModern && k.Era == h.era &&
-		(h.ttl == nil || *h.ttl > 0) && !e.moved.Load() &&
-		k.Transport == r.Transport && k.ProtocolVersion == r.ProtocolVersion && k.Server == r.Server &&
-		k.CatalogDigest == r.CatalogDigest && k.Instructions == r.Instructions && k.ListChanged == r.ListChanged &&
-		reflect.DeepEqual(k.Capabilities, r.Capabilities) && k.PodOutcome == r.PodOutcome && reflect.DeepEqual(k.Pod, r.Pod)
+	return k != nil && k.Outcome == Proved && h.era == EraModern && (h.ttl == nil || *h.ttl > 0) &&
+		!e.moved.Load() && reflect.DeepEqual(selfOf(k), selfOf(r))
+}
+
+// selfOf is the part of r that the server and its pod say of themselves.
+func selfOf(r *Report) Report {
+	return Report{
+		Era: r.Era, Transport: r.Transport, ProtocolVersion: r.ProtocolVersion, Server: r.Server,
+		Capabilities: r.Capabilities, ListChanged: r.ListChanged, CatalogDigest: r.CatalogDigest, Instructions: r.Instructions,
+		PodOutcome: r.PodOutcome, Pod: r.Pod,
+	}
 }
 
 // keep takes the lists over from k.

@@ -96,7 +96,9 @@ func (e *exchange) connectSSE(ctx context.Context) (*handshake, *failure) {
 
 // negotiate finds out the era: a modern request first; when that is refused
 // in any way but one that speaks for a modern server, or is not answered for
-// a while, initialize. The first valid answer decides.
+// a while, initialize. The first valid answer decides. The silence of a server
+// that is known to be modern is its silence: one that is frozen would find the
+// initialize when it goes on, and open a session that nobody ends.
 func (e *exchange) negotiate(ctx context.Context) (*handshake, *failure) {
 	attempts := make(chan attempt, 2)
 	n := &negotiation{exchange: e, attempts: attempts}
@@ -116,7 +118,7 @@ func (e *exchange) negotiate(ctx context.Context) (*handshake, *failure) {
 		case <-patience.C:
 			// Where no connection was made yet a second one would not help.
 			switch {
-			case n.initializeCall != nil:
+			case n.initializeCall != nil || e.target.EraHint == EraModern:
 			case phase(n.discoverCall.at.Load()) == phaseConnected:
 				n.initialize(ctx, "")
 			default:
@@ -130,15 +132,10 @@ func (e *exchange) negotiate(ctx context.Context) (*handshake, *failure) {
 	}
 }
 
-// eraWait is how long discover may be silent. A server known to be modern is
-// given more.
+// eraWait is how long discover may be silent.
 func (e *exchange) eraWait(ctx context.Context) time.Duration {
 	deadline, _ := ctx.Deadline()
-	left := time.Until(deadline)
-	if e.target.EraHint == EraModern {
-		return left / 2
-	}
-	return min(e.bounds.EraWait, left/4)
+	return min(e.bounds.EraWait, time.Until(deadline)/4)
 }
 
 // dialPatience is how often a connection that is slow to come is looked at.

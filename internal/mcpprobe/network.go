@@ -5,14 +5,11 @@ package mcpprobe
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
-	"net"
-	"net/http"
 	"strings"
-	"syscall"
+
+	"github.com/espalier-dev/espalier/internal/neterror"
 )
 
 // phase is how far the connection of a request came.
@@ -57,7 +54,6 @@ func networkFailure(ctx context.Context, err error, step Step, at phase, sawTLS 
 }
 
 func outcomeOf(ctx context.Context, err error, sawTLS bool) (Outcome, Flaw) {
-	var dns *net.DNSError
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return Canceled, ""
@@ -67,24 +63,28 @@ func outcomeOf(ctx context.Context, err error, sawTLS bool) (Outcome, Flaw) {
 		return ResponseTooLarge, ""
 	case errors.As(err, new(encodingError)):
 		return UnsupportedEncoding, ""
-	case errors.As(err, &dns):
-		return DNSFailed, ""
 	}
-	if outcome := tlsOutcome(err); outcome != "" {
+	kind := neterror.Of(err)
+	if outcome, ok := outcomes[kind]; ok && (kind == neterror.Name || kind.IsTLS()) {
 		return outcome, ""
 	}
-	switch {
-	case isTimeout(ctx, err):
-		return Timeout, ""
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return ConnectionRefused, ""
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTDOWN),
-		errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EADDRNOTAVAIL):
-		return Unreachable, ""
-	case sawTLS:
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return Timeout, "" // Whatever the connection says, it was closed for that.
+	}
+	if outcome, ok := outcomes[kind]; ok {
+		return outcome, ""
+	}
+	if sawTLS {
 		return TLSExpected, ""
 	}
 	return protocolOutcome(err)
+}
+
+// outcomes of errors that need no further look.
+var outcomes = map[neterror.Kind]Outcome{
+	neterror.Name: DNSFailed, neterror.Timeout: Timeout, neterror.Refused: ConnectionRefused, neterror.Unreachable: Unreachable,
+	neterror.Untrusted: TLSUntrusted, neterror.Expired: TLSExpired, neterror.WrongName: TLSWrongName,
+	neterror.ClientCertificate: TLSClientCertificate, neterror.NotTLS: TLSNotOffered, neterror.TLS: TLSFailed,
 }
 
 // protocolOutcome judges what net/http has no types for.
@@ -100,55 +100,6 @@ func protocolOutcome(err error) (Outcome, Flaw) {
 		return NotMCP, FlawNotJSON
 	}
 	return ConnectionLost, ""
-}
-
-func isTimeout(ctx context.Context, err error) bool {
-	var netErr net.Error
-	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, syscall.ETIMEDOUT) || (errors.As(err, &netErr) && netErr.Timeout())
-}
-
-// tlsOutcome tells the ways apart in which TLS fails; empty for another error.
-func tlsOutcome(err error) Outcome {
-	var (
-		unknown x509.UnknownAuthorityError
-		host    x509.HostnameError
-		invalid x509.CertificateInvalidError
-		record  tls.RecordHeaderError
-		verify  *tls.CertificateVerificationError
-		op      *net.OpError
-	)
-	switch {
-	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
-		return TLSNotOffered
-	case errors.As(err, &host):
-		return TLSWrongName
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return TLSExpired
-	case errors.As(err, &invalid) && invalid.Reason == x509.NameMismatch:
-		return TLSWrongName
-	case errors.As(err, &unknown), errors.As(err, &verify), errors.As(err, &invalid):
-		return TLSUntrusted
-	case errors.As(err, &op) && op.Op == "remote error":
-		return alertOutcome(err.Error())
-	case strings.Contains(err.Error(), "tls: "):
-		return TLSFailed
-	}
-	return ""
-}
-
-// alertOutcome judges an alert of the peer. The type of alerts is not
-// exported by crypto/tls; its texts are fixed.
-func alertOutcome(text string) Outcome {
-	for _, s := range []string{
-		"certificate required", "bad certificate", "unknown certificate", "unsupported certificate",
-		"revoked certificate", "expired certificate", "access denied",
-	} {
-		if strings.Contains(text, "tls: "+s) {
-			return TLSClientCertificate
-		}
-	}
-	return TLSFailed
 }
 
 // bodyFailure judges an error while a body was read.

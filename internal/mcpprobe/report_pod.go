@@ -41,7 +41,7 @@ func (c *Client) report(ctx context.Context, t Target) (*podreport.Report, int, 
 	}
 	defer tr.close()
 	var at atomic.Int32
-	req, err := http.NewRequestWithContext(tracked(ctx, &at), http.MethodGet, u.String(), nil)
+	req, err := http.NewRequestWithContext(tracked(ctx, &at, new(atomic.Bool)), http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, 0, &failure{outcome: InvalidTarget}
 	}

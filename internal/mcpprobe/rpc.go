@@ -37,7 +37,12 @@ func (m message) answers(id int64) bool {
 	if m.id == nil || isNull(m.id) {
 		return m.err != nil
 	}
-	return string(m.id) == strconv.FormatInt(id, 10)
+	if string(m.id) == strconv.FormatInt(id, 10) {
+		return true
+	}
+	// Some languages have no integers: 1 comes back as 1.0.
+	n, err := strconv.ParseFloat(string(m.id), 64)
+	return err == nil && n == float64(id)
 }
 
 // parseMessages takes a body or the data of an event apart: one message, or a

@@ -8,13 +8,16 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 )
 
 // transport is one HTTP transport for one probe: its connections and its
@@ -192,10 +195,21 @@ func (c *sniffConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tracked is a request's context that notes how far its connection came.
-func tracked(ctx context.Context, at *atomic.Int32) context.Context {
+// tracked is a request's context that notes how far its connection came, and
+// whether it had served another request before.
+func tracked(ctx context.Context, at *atomic.Int32, reused *atomic.Bool) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		TLSHandshakeStart: func() { at.Store(int32(phaseTLS)) },
-		GotConn:           func(httptrace.GotConnInfo) { at.Store(int32(phaseConnected)) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			at.Store(int32(phaseConnected))
+			reused.Store(info.Reused)
+		},
 	})
+}
+
+// closedBefore reports whether an error says that the peer closed the
+// connection, by its end or by a reset.
+func closedBefore(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "server closed idle connection")
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -22,7 +23,7 @@ func (e *exchange) openWebSocket(ctx context.Context) *failure {
 		header.Del(name)
 	}
 	u := e.currentURL()
-	socket, resp, err := websocket.Dial(tracked(ctx, &c.at), u.String(), &websocket.DialOptions{ //nolint:bodyclose // The library has read it.
+	socket, resp, err := websocket.Dial(tracked(ctx, &c.at, new(atomic.Bool)), u.String(), &websocket.DialOptions{ //nolint:bodyclose // The library has read it.
 		HTTPClient: &http.Client{
 			Transport: e.transport,
 			// Where it leads would get the credentials.

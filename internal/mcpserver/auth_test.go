@@ -44,6 +44,11 @@ func startGuarded(t *testing.T, change func(*serverconfig.Config), tools ...serv
 
 func startGuardedWith(t *testing.T, middleware []call.Middleware, change func(*serverconfig.Config), tools ...serverconfig.Tool) *guarded {
 	t.Helper()
+	return startGuardedAs(t, func(o *mcpserver.Options) { o.Middleware = middleware }, change, tools...)
+}
+
+func startGuardedAs(t *testing.T, options func(*mcpserver.Options), change func(*serverconfig.Config), tools ...serverconfig.Tool) *guarded {
+	t.Helper()
 	g := &guarded{issuer: authtest.New(t, authtest.OpenIDPath)}
 	private, public := key(t)
 	signer, err := mcpprobe.NewTokenSigner(private, nil)
@@ -52,7 +57,7 @@ func startGuardedWith(t *testing.T, middleware []call.Middleware, change func(*s
 	keys := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(keys, "clients"), 0o750))
 	must(t, os.WriteFile(filepath.Join(keys, "clients", "ci"), []byte("key-of-ci\n"), 0o600))
-	g.fixture = start(t, g.config(change, tools...), func(o *mcpserver.Options) { o.APIKeysDir, o.Middleware = keys, middleware })
+	g.fixture = start(t, g.config(change, tools...), func(o *mcpserver.Options) { o.APIKeysDir = keys }, options)
 	return g
 }
 

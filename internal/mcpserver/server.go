@@ -14,12 +14,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/admin"
+	"github.com/espalier-dev/espalier/internal/mcpserver/audit"
 	"github.com/espalier-dev/espalier/internal/mcpserver/auth"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/catalogfile"
@@ -77,6 +77,8 @@ type Options struct {
 	Reap bool
 	// Upstreams is the timing of upstreams; the default when zero.
 	Upstreams upstream.Timing
+	// Audit has a line for each call; nil has none.
+	Audit *audit.Log
 	// Tracer makes a span of each call and of what it does; nil makes none.
 	Tracer *tracing.Tracer
 }
@@ -149,6 +151,7 @@ func New(options Options) *Server {
 	s.peers = peers.New(options.Peers, s.log)
 	s.engine = engine.New(s.registry, s.metrics, s.log, options.Middleware...)
 	s.engine.Trace(options.Tracer)
+	s.engine.Audit(s.audited(options.Audit))
 	s.metrics.Sessions(s.engine.Sessions().Len)
 	s.engine.Sessions().OnEnd(func(ended *session.Session) { s.upstreams.SessionEnded(ended.ID) })
 	s.engine.Sessions().OnRoots(func(told *session.Session) { s.upstreams.RootsChanged(told.ID) })
@@ -308,40 +311,6 @@ func address(l net.Listener) net.Addr {
 
 // Failed gives an error if a port stops serving by itself.
 func (s *Server) Failed() <-chan error { return s.failed }
-
-// route hands a request to the transport whose path it names.
-func (s *Server) route(w http.ResponseWriter, r *http.Request) {
-	defer s.survive(w, r)
-	if s.options.Tracer != nil && r.Method == http.MethodPost { // A stream outlives the span that opened it.
-		r = r.WithContext(tracing.FromHeader(r.Context(), r.Header))
-	}
-	snapshot := s.registry.Snapshot()
-	for _, t := range s.transports {
-		h, ok := t.(transport.HTTP)
-		// Without a catalog no path is known; any transport says so.
-		if ok && (snapshot == nil || snapshot.Path(h.Type()) == r.URL.Path) {
-			h.ServeHTTP(w, r)
-			return
-		}
-	}
-	if !s.gate.Metadata(w, r, snapshot) {
-		http.NotFound(w, r)
-	}
-}
-
-// survive makes a panic an answer and a line in the log that is seen; net/http
-// would write its own to the log of protocol errors.
-func (s *Server) survive(w http.ResponseWriter, r *http.Request) {
-	p := recover()
-	if p == nil {
-		return
-	}
-	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(p)
-	}
-	s.log.ErrorContext(r.Context(), "Request panicked", "stack", string(debug.Stack()))
-	w.WriteHeader(http.StatusInternalServerError)
-}
 
 // Stop drains: not ready, a delay, streams end with their result, calls
 // finish. When ctx ends, or after ShutdownTimeout, what still runs is

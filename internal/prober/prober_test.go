@@ -408,6 +408,31 @@ func TestEnsureAgain(t *testing.T) {
 	})
 }
 
+// A target is never probed twice at once, whatever is ensured meanwhile and
+// however long it takes (case C13).
+func TestNoTwoProbesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.stop()
+		var running, most atomic.Int32
+		w.set("a", func(ctx context.Context, target mcpprobe.Target) mcpprobe.Report {
+			defer running.Add(-1)
+			most.Store(max(most.Load(), running.Add(1)))
+			return blackHole(ctx, target)
+		})
+		for i := range 120 {
+			target := reporter("a", fmt.Sprintf("sha256:%d", i))
+			s := spec(target)
+			s.Interval = time.Duration(1+i%3) * time.Second
+			w.p.Ensure(key, s)
+			w.until(time.Duration(i) * time.Second)
+		}
+		if most.Load() != 1 || len(w.times("a", false)) < 8 {
+			t.Errorf("%d at once, %d in all", most.Load(), len(w.times("a", false)))
+		}
+	})
+}
+
 func withReport(digest string) mcpprobe.Report {
 	r := proved()
 	r.Pod = &podreport.Report{Version: 1, CatalogDigest: digest}
@@ -557,42 +582,6 @@ func TestStartUp(t *testing.T) {
 			if count > 101 {
 				t.Errorf("%d probes in second %d", count, second)
 			}
-		}
-	})
-}
-
-// A prober without the workers it needs says so: per target, in its health,
-// and by waking who has to say "stale".
-func TestLag(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		w := newWorld(t, func(o *Options) { o.Workers = 1; o.SlowWorkers = 1 })
-		defer w.stop()
-		w.p.Ensure(key, spec(pod("a")))
-		w.until(time.Second)
-		stuck := func(_ context.Context, _ mcpprobe.Target) mcpprobe.Report {
-			<-release
-			return proved()
-		}
-		for _, name := range []string{"s1", "s2"} {
-			w.set(name, stuck)
-			w.p.Ensure(Key{Name: name}, spec(pod(name)))
-		}
-		w.until(80 * time.Second)
-		if w.p.Result(key).Lagging || w.p.Check(nil) != nil {
-			t.Error("lagging before two intervals")
-		}
-		w.until(100 * time.Second)
-		if !w.p.Result(key).Lagging || !w.p.Result(key).Targets[0].Lagging || w.p.Check(nil) == nil || w.p.Lag() < 2*interval {
-			t.Errorf("lag %s, health %v", w.p.Lag(), w.p.Check(nil))
-		}
-		if w.wakeups() != 2 {
-			t.Errorf("%d wake-ups, want proved and lagging", w.wakeups())
-		}
-		close(release)
-		w.until(110 * time.Second)
-		if w.p.Result(key).Lagging || w.p.Check(nil) != nil {
-			t.Error("still lagging")
 		}
 	})
 }

@@ -97,8 +97,16 @@ func (t *target) probe(spec Spec, reportOnly bool, now time.Time) mcpprobe.Targe
 	probe.ReportOnly = reportOnly
 	probe.Timeout = spec.Timeout
 	probe.EraHint, probe.TransportHint, probe.Kept = t.era, t.transport, t.kept(now)
+	if t.failures > 0 && t.failures%eraDoubt == 0 {
+		probe.EraHint = mcpprobe.EraUnknown
+	}
 	return probe
 }
+
+// eraDoubt is how many failures in a row make it worth while to find out the
+// era anew: another server may stand there by now. More often would open
+// sessions at one that is frozen.
+const eraDoubt = 10
 
 // take takes in one report and plans what comes next.
 func (t *target) take(spec Spec, report mcpprobe.Report, reportOnly bool, began, now time.Time, jitter func() float64) {

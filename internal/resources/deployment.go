@@ -56,6 +56,7 @@ func (o Options) template(in TemplateInput) (*corev1.PodTemplateSpec, error) {
 		t.Labels = map[string]string{}
 	}
 	maps.Copy(t.Labels, Labels(in.Server))
+	o.Mirrors.apply(&t.Spec)
 	return t, nil
 }
 

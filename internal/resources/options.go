@@ -9,6 +9,8 @@ type Options struct {
 	ServerImage string
 	// ImagePullSecrets for every pod, beside the MCPServer's own.
 	ImagePullSecrets []string
+	// Mirrors that images are pulled from, the user's too.
+	Mirrors Mirrors
 	// RunAsUser of pods of the shared image; nil leaves it to the platform
 	// (OpenShift).
 	RunAsUser *int64

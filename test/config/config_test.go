@@ -55,6 +55,35 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// TestChart: the server takes all that the chart renders, with its defaults and
+// with everything set, with no unknown field. Kinds of the Prometheus operator
+// are not known here.
+func TestChart(t *testing.T) {
+	for _, name := range []string{"team-a", "team-b", "espalier-system"} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := server.Client.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	for _, values := range []string{"default", "full", "namespaced"} {
+		objects, err := apiserver.ReadObjects(apiserver.Path("hack", "helm", "testdata", values+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		applied := 0
+		for _, object := range objects {
+			if object.GroupVersionKind().Group == "monitoring.coreos.com" {
+				continue
+			}
+			apply(t, object)
+			applied++
+		}
+		if applied < 10 {
+			t.Errorf("%s: only %d objects", values, applied)
+		}
+	}
+}
+
 func TestSamples(t *testing.T) {
 	for _, object := range build(t, "samples") {
 		object.SetNamespace("default")

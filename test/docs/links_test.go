@@ -88,3 +88,24 @@ func TestIndex(t *testing.T) {
 		}
 	}
 }
+
+// TestExamplesIndex: examples/README.md has each folder beside it.
+func TestExamplesIndex(t *testing.T) {
+	index := pages(t)["examples/README.md"]
+	if index == nil {
+		t.Fatal("there is no examples/README.md")
+	}
+	linked := map[string]bool{}
+	for _, link := range index.Links() {
+		linked[strings.TrimSuffix(link.Target, "/")] = true
+	}
+	folders, err := os.ReadDir(filepath.Join(root, "examples"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range folders {
+		if folder.IsDir() && !linked[folder.Name()] {
+			t.Errorf("examples/README.md does not lead to %s", folder.Name())
+		}
+	}
+}

@@ -69,14 +69,16 @@ func (o *operator) started(ctx context.Context) bool {
 	return true
 }
 
-// save writes profiles of the operator as DIR/NAME.KIND.
+// save writes profiles of the operator, and its metrics, as DIR/NAME.KIND.
 func (o *operator) save(ctx context.Context, dir, name string) error {
 	if dir == "" {
 		return nil
 	}
 	var errs error
-	for kind, query := range map[string]string{"heap": "heap", "allocs": "allocs"} {
-		profile, err := fetch(ctx, "http://"+o.pprof+"/debug/pprof/"+query)
+	for kind, url := range map[string]string{
+		"heap": o.pprof + "/debug/pprof/heap", "allocs": o.pprof + "/debug/pprof/allocs", "metrics": o.metrics + "/metrics",
+	} {
+		profile, err := fetch(ctx, "http://"+url)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name+"."+kind), profile, 0o600)
 		}

@@ -139,7 +139,7 @@ func (c *connection) leave(id []byte) {
 func (c *connection) answer(ctx context.Context, r *engine.Request, s *stream) (body []byte) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.host.log.ErrorContext(ctx, "Request panicked", "stack", string(debug.Stack()))
+			c.host.log.ErrorContext(ctx, "Request panicked", "requestId", r.ID, "stack", string(debug.Stack()))
 			body = wire.AppendError(nil, r.Message.ID, &wire.Error{Code: mcp.CodeInternalError, Message: "the request failed"})
 		}
 	}()

@@ -11,10 +11,13 @@ import (
 	"runtime/debug"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
+	"github.com/espalier-dev/espalier/internal/tracing"
 )
 
 // Outcomes in metrics and logs, beside the reasons of failures.
@@ -95,12 +98,12 @@ func (e *Engine) run(ctx context.Context, r *Request, entry *registry.Entry, c *
 	if e.tracer != nil {
 		inner = handling(inner)
 	}
-	result, err := e.invoke(ctx, c, inner)
+	result, err := e.invoke(ctx, r, c, inner)
 	failure := e.classify(ctx, c, result, err)
 	if failure == nil {
 		failure = checkInput(r, result)
 	}
-	r.seen.called(c, e.note(ctx, c, result, failure, time.Since(started)))
+	r.seen.called(c, e.note(ctx, r, c, result, failure, time.Since(started)))
 	return result, failure
 }
 
@@ -121,10 +124,10 @@ func (e *Engine) unknownTool(r *Request, name string) Reply {
 }
 
 // invoke runs the call through the middleware. A panic is a failed call.
-func (e *Engine) invoke(ctx context.Context, c *call.Call, inner call.Func) (result *call.Result, err error) {
+func (e *Engine) invoke(ctx context.Context, r *Request, c *call.Call, inner call.Func) (result *call.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.log.ErrorContext(ctx, "Call panicked", c.Kind.String(), c.Tool, "stack", string(debug.Stack()))
+			e.log.ErrorContext(ctx, "Call panicked", c.Kind.String(), c.Tool, "requestId", r.id(), "stack", string(debug.Stack()))
 			result, err = nil, call.Fail(call.Internal, "the %s failed", c.Kind)
 		}
 	}()
@@ -192,7 +195,7 @@ func resultSize(result *call.Result) int64 {
 
 // note counts and logs a call, and gives its outcome in a word. Arguments,
 // results and credentials never reach the log.
-func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, failure *call.Error, took time.Duration) (outcome string) {
+func (e *Engine) note(ctx context.Context, r *Request, c *call.Call, result *call.Result, failure *call.Error, took time.Duration) (outcome string) {
 	outcome = outcomeOK
 	switch {
 	case failure != nil:
@@ -214,7 +217,10 @@ func (e *Engine) note(ctx context.Context, c *call.Call, result *call.Result, fa
 	if !e.log.Enabled(ctx, level) {
 		return outcome
 	}
-	attrs := []slog.Attr{slog.String(c.Kind.String(), c.Tool), slog.String("outcome", outcome), slog.String("took", took.String())}
+	attrs := []slog.Attr{slog.String(c.Kind.String(), c.Tool), slog.String("outcome", outcome), slog.String("took", took.String()), slog.String("requestId", r.id())}
+	if tracing.On(ctx) {
+		attrs = append(attrs, slog.String("traceId", trace.SpanContextFromContext(ctx).TraceID().String()))
+	}
 	if failure != nil && failure.Cause != nil {
 		attrs = append(attrs, slog.String("cause", failure.Cause.Error()))
 	}

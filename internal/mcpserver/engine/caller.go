@@ -114,11 +114,13 @@ func (e *Engine) admit(r *Request) (Reply, bool) {
 	switch {
 	case r.Caller == nil && r.Snapshot.Config.Auth != nil:
 		e.metrics.Refused(auth.ReasonAuthRequired)
+		r.seen.refused(auth.ReasonAuthRequired)
 		return r.fail(Unauthorized, &wire.Error{
 			Code: mcp.CodeUnauthorized, Message: "this server wants a credential", Data: wire.Data(auth.ReasonAuthRequired),
 		}), false
 	case r.caller().Kind == principal.Probe && !probeMay(r.Message.Method):
 		e.metrics.Refused(reasonProbe)
+		r.seen.refused(reasonProbe)
 		return r.fail(Forbidden, &wire.Error{
 			Code: mcp.CodeForbidden, Message: "the operator's probe may read lists only", Data: wire.Data(reasonProbe),
 		}), false

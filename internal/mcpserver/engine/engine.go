@@ -15,6 +15,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/access"
+	"github.com/espalier-dev/espalier/internal/mcpserver/audit"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
 	"github.com/espalier-dev/espalier/internal/mcpserver/principal"
@@ -80,6 +81,8 @@ type Request struct {
 	Open func() (Stream, error)
 	// Streams: the client takes a stream as the answer to any request.
 	Streams bool
+	// ID names the request in logs; one is made where it is empty.
+	ID string
 	// Out is the buffer to which the answer is appended.
 	Out []byte
 
@@ -147,6 +150,7 @@ type Engine struct {
 	middleware []call.Middleware
 	methods    map[string]method
 	tracer     *tracing.Tracer
+	audit      *audit.Log
 }
 
 // method is one method and the eras that have it.
@@ -253,8 +257,8 @@ func (e *Engine) Handle(ctx context.Context, r *Request) Reply {
 		}
 		return r.fail(status, &wire.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: " + clip(r.Message.Method)})
 	}
-	if e.tracer != nil {
-		return e.traced(ctx, m, r)
+	if e.tracer != nil || e.audit != nil {
+		return e.observed(ctx, m, r)
 	}
 	return e.dispatch(ctx, m, r)
 }

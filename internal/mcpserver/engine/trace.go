@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -30,6 +31,15 @@ type seen struct {
 	outcome string
 	// code of an error that was answered; 0 for none.
 	code int
+	// span of the request; none while tracing is off.
+	span trace.SpanContext
+}
+
+// refused notes why a request was refused before it was a call.
+func (s *seen) refused(reason string) {
+	if s != nil {
+		s.outcome = reason
+	}
 }
 
 // unknown notes that what was called is not served.
@@ -59,6 +69,24 @@ var callMethods = map[string]bool{
 // untraced methods say nothing, or last as long as their client.
 var untraced = map[string]bool{mcp.MethodPing: true, mcp.MethodSubscriptionsListen: true}
 
+// observed answers a request and tells of it: by a span, and by a line of the
+// audit log.
+func (e *Engine) observed(ctx context.Context, m method, r *Request) Reply {
+	if e.audit == nil || !callMethods[r.Message.Method] {
+		if e.tracer == nil {
+			return e.dispatch(ctx, m, r)
+		}
+		return e.traced(ctx, m, r)
+	}
+	r.seen = &seen{}
+	began := time.Now()
+	defer func() { e.record(r, began) }()
+	if e.tracer == nil {
+		return e.dispatch(ctx, m, r)
+	}
+	return e.traced(ctx, m, r)
+}
+
 // traced answers a request within a span. Its parent is what _meta names, as
 // the conventions of OpenTelemetry for MCP have it; the context of the HTTP
 // request is its parent where _meta names none, else linked.
@@ -76,7 +104,10 @@ func (e *Engine) traced(ctx context.Context, m method, r *Request) Reply {
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: outer}))
 	}
 	ctx, span := e.tracer.Start(ctx, r.Message.Method, options...)
-	r.seen = &seen{}
+	if r.seen == nil {
+		r.seen = &seen{}
+	}
+	r.seen.span = span.SpanContext()
 	defer span.End()
 	reply := e.dispatch(ctx, m, r)
 	if span.IsRecording() {

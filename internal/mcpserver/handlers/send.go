@@ -6,19 +6,15 @@ package handlers
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/neterror"
 	"github.com/espalier-dev/espalier/internal/tracing"
 )
 
@@ -126,24 +122,18 @@ func (h *httpHandler) transportFailure(ctx context.Context, err error) error {
 }
 
 func describeFailure(err error) string {
-	var (
-		name    *net.DNSError
-		unknown x509.UnknownAuthorityError
-		host    x509.HostnameError
-		invalid x509.CertificateInvalidError
-		verify  *tls.CertificateVerificationError
-		record  tls.RecordHeaderError
-	)
-	switch {
-	case errors.As(err, &name):
+	switch kind := neterror.Of(err); {
+	case kind == neterror.Name:
 		return "its name does not resolve"
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case kind == neterror.Refused:
 		return "connection refused"
-	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &verify):
+	case kind.IsCertificate():
 		return "its certificate is not trusted"
-	case errors.As(err, &record), strings.Contains(err.Error(), "tls:"):
+	case kind == neterror.ClientCertificate:
+		return "it wants a client certificate"
+	case kind.IsTLS():
 		return "TLS failed"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+	case kind == neterror.Closed:
 		return "connection closed"
 	}
 	return "connection failed"

@@ -14,7 +14,7 @@ import (
 
 // corsHeaders are the request headers that a page may send.
 var corsHeaders = []string{
-	"Content-Type", "Accept", "Authorization", "X-Api-Key", "Last-Event-ID",
+	"Content-Type", "Accept", "Authorization", "X-Api-Key", "Last-Event-ID", HeaderRequestID,
 	"Mcp-Protocol-Version", "Mcp-Session-Id", "Mcp-Method", "Mcp-Name",
 }
 
@@ -29,7 +29,7 @@ const (
 func allowOrigin(header http.Header, r *http.Request, origin, methods string) {
 	header.Set("Access-Control-Allow-Origin", origin)
 	header.Add("Vary", "Origin")
-	header.Set("Access-Control-Expose-Headers", mcp.HeaderSessionID+", WWW-Authenticate")
+	header.Set("Access-Control-Expose-Headers", mcp.HeaderSessionID+", WWW-Authenticate, "+HeaderRequestID)
 	if r.Method != http.MethodOptions {
 		return
 	}

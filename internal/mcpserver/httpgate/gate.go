@@ -128,10 +128,21 @@ func (g *Gate) Metadata(w http.ResponseWriter, r *http.Request, snapshot *regist
 
 const metadataMethods = "GET, HEAD, OPTIONS"
 
-// Refuse answers a request that no message was read from.
+// Refuse answers a request that no message was read from. What is over in a
+// while says when to come back, in a second where nobody said otherwise.
 func Refuse(w http.ResponseWriter, status int, err *wire.Error) {
+	if passes(status) && w.Header().Get("Retry-After") == "" {
+		w.Header().Set("Retry-After", "1")
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_, _ = w.Write(wire.AppendError(nil, nil, err)) //nolint:gosec // JSON that says so; and a client that is gone is no error of ours.
+}
+
+// passes reports whether a refusal of this status is over in a while: a drain,
+// a catalog that has not come yet, a limit. Who is told when to come back need
+// not guess.
+func passes(status int) bool {
+	return status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests
 }

@@ -22,10 +22,9 @@ func PassOn(w http.ResponseWriter, r *http.Request, p *peers.Peers, owner string
 	case errors.Is(err, peers.ErrGone):
 		Refuse(w, http.StatusNotFound, unknown)
 	case errors.Is(err, peers.ErrUnknown):
-		w.Header().Set("Retry-After", "1")
 		Refuse(w, http.StatusServiceUnavailable, &wire.Error{Code: mcp.CodeUnavailable, Message: "the other replicas cannot be looked up", Data: wire.Data("PeersUnknown")})
 	case err != nil && r.Context().Err() == nil:
-		log.WarnContext(r.Context(), "Replica broke off", "error", err.Error())
+		log.WarnContext(r.Context(), "Replica broke off", "requestId", RequestID(r), "error", err.Error())
 		Refuse(w, http.StatusBadGateway, &wire.Error{Code: mcp.CodeUnavailable, Message: "the replica that has the session broke off", Data: wire.Data("PeerBroken")})
 	}
 }

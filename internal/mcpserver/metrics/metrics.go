@@ -32,8 +32,10 @@ type Metrics struct {
 	ListChanged prometheus.Counter
 	Tools       prometheus.Gauge
 	NotServed   prometheus.Gauge
-	catalog     *prometheus.GaugeVec
-	catalogTime prometheus.Gauge
+	// AuditFailures are lines of the audit log that could not be written.
+	AuditFailures prometheus.Counter
+	catalog       *prometheus.GaugeVec
+	catalogTime   prometheus.Gauge
 }
 
 // New gives metrics in a registry of their own.
@@ -60,12 +62,13 @@ func New(version string) *Metrics {
 	tools, notServed := gauge("tools", "Tools served."), gauge("entries_not_served", "Entries of the catalog that are not served.")
 	loaded := gauge("catalog_loaded_timestamp_seconds", "When the served catalog was loaded.")
 	changed := counter("list_changed_total", "Changes of lists that subscribers were told of.")
+	audit := counter("audit_failures_total", "Lines of the audit log that could not be written.")
 	build := gauge("build_info", "1 for the version of the server.", "version")
-	m.registry.MustRegister(m.calls, m.entries, m.durations, m.refused, m.ruleFailed, m.tokens, m.reloads, m.catalog, inFlight, streams, tools, notServed, loaded, changed, build,
+	m.registry.MustRegister(m.calls, m.entries, m.durations, m.refused, m.ruleFailed, m.tokens, m.reloads, m.catalog, inFlight, streams, tools, notServed, loaded, changed, audit, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.InFlight, m.Streams = inFlight.WithLabelValues(), streams.WithLabelValues()
 	m.Tools, m.NotServed, m.catalogTime = tools.WithLabelValues(), notServed.WithLabelValues(), loaded.WithLabelValues()
-	m.ListChanged = changed.WithLabelValues()
+	m.ListChanged, m.AuditFailures = changed.WithLabelValues(), audit.WithLabelValues()
 	build.WithLabelValues(version).Set(1)
 	return m
 }

@@ -128,7 +128,6 @@ func (t *Transport) get(w http.ResponseWriter, r *http.Request, h transport.Hand
 }
 
 func tooMany(w http.ResponseWriter, message, reason string) {
-	w.Header().Set("Retry-After", "1")
 	httpgate.Refuse(w, http.StatusTooManyRequests, &wire.Error{Code: mcp.CodeTooManyRequests, Message: message, Data: wire.Data(reason)})
 }
 

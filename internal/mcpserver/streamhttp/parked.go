@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
+	"github.com/espalier-dev/espalier/internal/mcpserver/httpgate"
 	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
@@ -32,7 +33,7 @@ func (t *Transport) parkedElsewhere(w http.ResponseWriter, r *http.Request, m *w
 	case errors.Is(err, peers.ErrUnknown):
 		fail(http.StatusServiceUnavailable, "the other replicas cannot be looked up", "PeersUnknown")
 	case err != nil && r.Context().Err() == nil:
-		t.log.WarnContext(r.Context(), "Replica broke off", "error", err.Error())
+		t.log.WarnContext(r.Context(), "Replica broke off", "requestId", httpgate.RequestID(r), "error", err.Error())
 		fail(http.StatusBadGateway, "the replica in which the call waits broke off", "PeerBroken")
 	}
 	return true

@@ -72,7 +72,7 @@ func (t *Transport) post(w http.ResponseWriter, r *http.Request, h transport.Han
 		writeJSON(w, http.StatusBadRequest, wire.AppendError(b.out, m.ID, err))
 		return
 	}
-	request := &engine.Request{Snapshot: snapshot, Message: m, Caller: caller, Out: b.out}
+	request := &engine.Request{Snapshot: snapshot, Message: m, Caller: caller, ID: httpgate.RequestID(r), Out: b.out}
 	request.Open = func() (engine.Stream, error) { return openStream(w) }
 	request.Streams = len(r.Header["Accept"]) > 0 && accepts(r.Header["Accept"], mediaStream)
 	if status, err := prepare(r, request); err != nil {
@@ -197,7 +197,7 @@ func (t *Transport) batched(r *http.Request, h transport.Handler, snapshot *regi
 	if err := wire.DecodeMessage(raw, m); err != nil {
 		return wire.AppendError(nil, m.ID, err)
 	}
-	request := &engine.Request{Snapshot: snapshot, Era: engine.Legacy, Message: m, Caller: caller, Session: s}
+	request := &engine.Request{Snapshot: snapshot, Era: engine.Legacy, Message: m, Caller: caller, Session: s, ID: httpgate.RequestID(r)}
 	if s != nil {
 		request.Calls = &s.Calls
 	}

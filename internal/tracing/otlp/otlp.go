@@ -17,7 +17,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
@@ -67,9 +67,13 @@ func Start(ctx context.Context, options Options) (*Provider, error) {
 	if err != nil || !on {
 		return nil, err
 	}
-	exporter, err := otlptracehttp.New(ctx)
+	settings, err := exporterSettings(options.Getenv)
 	if err != nil {
-		return nil, errors.New("the exporter of traces cannot be made from OTEL_EXPORTER_OTLP_*: look at the certificates and headers named there")
+		return nil, err
+	}
+	exporter, err := otlptrace.New(ctx, newClient(settings))
+	if err != nil {
+		return nil, err
 	}
 	described, err := resource.New(ctx,
 		resource.WithTelemetrySDK(),

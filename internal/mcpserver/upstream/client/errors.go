@@ -5,16 +5,13 @@ package client
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
-	"syscall"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/process"
+	"github.com/espalier-dev/espalier/internal/neterror"
 )
 
 // Reason says in a word why an upstream gave no answer. It may stand in a
@@ -168,24 +165,14 @@ func networkError(err error) error {
 }
 
 func networkReason(err error) Reason {
-	var (
-		name    *net.DNSError
-		unknown x509.UnknownAuthorityError
-		host    x509.HostnameError
-		invalid x509.CertificateInvalidError
-		verify  *tls.CertificateVerificationError
-		record  tls.RecordHeaderError
-		alert   tls.AlertError
-		timeout net.Error
-	)
-	switch {
-	case errors.As(err, &name):
+	switch kind := neterror.Of(err); {
+	case kind == neterror.Name:
 		return DNSFailed
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case kind == neterror.Refused:
 		return ConnectionRefused
-	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &verify), errors.As(err, &record), errors.As(err, &alert):
+	case kind.IsTLS():
 		return TLSFailed
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case kind == neterror.Timeout:
 		return Timeout
 	}
 	return ConnectionLost
