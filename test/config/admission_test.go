@@ -94,27 +94,33 @@ var policies = map[string]struct {
 	},
 }
 
-// TestAdmission applies the policies one by one and each object that they are
-// about: in a namespace that is marked for them, and in one that is not.
+// enforced is the label of namespaces that the policies are bound to.
+const enforced = "example.com/mcp-policies"
+
+// TestAdmission applies each policy and what it is about: to a namespace that is
+// marked for it, and to one that is not.
 func TestAdmission(t *testing.T) {
-	objects := build(t, "samples/admission")
-	free, bound := admissionNamespace(t, nil), admissionNamespace(t, map[string]string{"example.com/mcp-policies": "enforced"})
+	free := admissionNamespace(t, nil)
+	for _, object := range build(t, "samples/admission") {
+		name := object.GetName()
+		if _, ok := policies[name]; !ok {
+			t.Errorf("nothing is tried on %s", name)
+		}
+		if object.GetKind() == "ValidatingAdmissionPolicyBinding" {
+			labels := []string{"spec", "matchResources", "namespaceSelector", "matchLabels"}
+			if value, _, _ := unstructured.NestedString(object.Object, append(labels, enforced)...); value != "enforced" {
+				t.Errorf("%s is bound to namespaces with %q", name, value)
+			}
+			// One policy each, so that another's refusal is not taken for it.
+			if err := unstructured.SetNestedStringMap(object.Object, map[string]string{enforced: name}, labels...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		apply(t, object)
+	}
 	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
-			of := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetName() != name })
-			if len(of) != 2 {
-				t.Fatalf("%d objects, not a policy and its binding", len(of))
-			}
-			for _, object := range of {
-				apply(t, object)
-			}
-			t.Cleanup(func() {
-				for _, object := range of {
-					if err := server.Client.Delete(context.Background(), object); err != nil {
-						t.Error(err)
-					}
-				}
-			})
+			bound := admissionNamespace(t, map[string]string{enforced: name})
 			for text, want := range policy.bad {
 				inForce(t, bound, text, want)
 				if err := dryRun(t, free, text); err != nil {
@@ -127,11 +133,6 @@ func TestAdmission(t *testing.T) {
 				}
 			}
 		})
-	}
-	for _, object := range objects {
-		if _, ok := policies[object.GetName()]; !ok {
-			t.Errorf("nothing is tried on %s", object.GetName())
-		}
 	}
 }
 

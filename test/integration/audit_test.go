@@ -25,11 +25,11 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/keys"
+	"github.com/espalier-dev/espalier/internal/metricsgate"
 	"github.com/espalier-dev/espalier/internal/refusals"
 	"github.com/espalier-dev/espalier/test/apiserver"
 )
@@ -250,7 +250,7 @@ func metricsOf(t *testing.T, access *rest.Config) http.Handler {
 	t.Helper()
 	httpClient, err := rest.HTTPClientFor(access)
 	must(t, err)
-	filter, err := filters.WithAuthenticationAndAuthorization(access, httpClient)
+	filter, err := metricsgate.Filter(access, httpClient)
 	must(t, err)
 	page, err := filter(logr.Discard(), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	must(t, err)
