@@ -163,7 +163,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, f *flags, tracer *tracing.Trace
 	return &controller.MCPServerReconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Recorder:  mgr.GetEventRecorder("espalier"),
-		Resources: f.resources(), PodSecurity: security,
+		Resources: f.resources(), PodSecurity: security, MaxServerRollouts: f.maxRollouts,
 		Prober: probes, References: refs, ClusterKeys: clusterkeys.New(published.RESTClient(), clock.RealClock{}),
 		Tokens: signer.Source, TrustedKeys: []string{own.Public()}, Tracer: tracer,
 	}, controller.Sources{Probes: probes.Wake(), References: refs.Wake()}, nil

@@ -51,17 +51,17 @@ var probeKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 
 // startOperator starts the controllers for one namespace, as access allows.
 // It is stopped at the end of the test at the latest.
-func startOperator(t *testing.T, access *rest.Config, namespace string) *operator {
+func startOperator(t *testing.T, access *rest.Config, namespace string, changes ...func(*controller.MCPServerReconciler)) *operator {
 	t.Helper()
 	fake := newFakeProber()
-	o := startOperatorWith(t, access, namespace, fake, fake.wake)
+	o := startOperatorWith(t, access, namespace, fake, fake.wake, changes...)
 	o.prober = fake
 	return o
 }
 
 // startOperatorWith starts the controllers with any prober. One that is a
 // Runnable is started as well.
-func startOperatorWith(t *testing.T, access *rest.Config, namespace string, probes controller.Prober, wake <-chan event.TypedGenericEvent[prober.Key]) *operator {
+func startOperatorWith(t *testing.T, access *rest.Config, namespace string, probes controller.Prober, wake <-chan event.TypedGenericEvent[prober.Key], changes ...func(*controller.MCPServerReconciler)) *operator {
 	t.Helper()
 	o := &operator{writes: &writes{}, log: &safeBuffer{}, clock: &shiftedClock{Clock: clock.RealClock{}}}
 	access = rest.CopyConfig(access)
@@ -104,6 +104,9 @@ func startOperatorWith(t *testing.T, access *rest.Config, namespace string, prob
 		PodSecurity: security, Prober: probes, References: refs,
 		Tokens: signer.Source, TrustedKeys: []string{base64.StdEncoding.EncodeToString(probeKey[ed25519.SeedSize:])},
 		ClusterKeys: clusterkeys.New(published.RESTClient(), o.clock),
+	}
+	for _, change := range changes {
+		change(reconciler)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	sources := controller.Sources{Probes: wake, References: refs.Wake()}
