@@ -6,7 +6,8 @@
 #
 # On the local cluster: one that runs is used and left running, one that does
 # not is started and stopped again. With a KUBECONFIG of one's own the tests
-# run there, as an administrator, with images from IMAGE_REGISTRY.
+# run there, as an administrator, with images from IMAGE_REGISTRY; where its
+# network plugin enforces no NetworkPolicies, add -ginkgo.skip=NetworkPolicy.
 #
 #   E2E_SOAK=1      only what takes longer than CI has time for, at its full length
 #   E2E_KEEP=1      leave a cluster that was started here running
@@ -35,6 +36,7 @@ fixtures() {
 }
 
 use_cluster
+if [[ -n $LOCAL ]]; then step 'Enforce network policies' cluster up --network-policies; fi
 if [[ -z ${E2E_INSTALLED:-} ]]; then
   step 'Build the operator and the server, and their images' operator_images
   step 'Build the fixtures' fixtures
@@ -43,6 +45,8 @@ if [[ -z ${E2E_INSTALLED:-} ]]; then
   step 'Install the operator' install_operator
 fi
 export E2E_KUBECONFIG=$KUBECONFIG
+HELM=$(hack/tool helm)
+export HELM
 filter='!soak'
 if [[ -n ${E2E_SOAK:-} ]]; then filter='soak || longer'; fi
 step 'Test' go test ./test/e2e -count=1 -timeout=60m -v -args \

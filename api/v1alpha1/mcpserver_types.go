@@ -74,11 +74,11 @@ type MCPServerList struct {
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Stdio') == has(self.stdio)",message="stdio is for type Stdio, and needed there"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'External') == has(self.external)",message="external is for type External, and needed there"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.tools) || has(self.limits) || has(self.cacheSeconds) || has(self.cors) || has(self.publicURL) || has(self.serverInfo))",message="tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools or Stdio: Espalier does not stand in front of a Container or an External server"
-// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.auth) || has(self.access) || has(self.accessDefault) || has(self.extensions))",message="auth, access, accessDefault and extensions need type Tools or Stdio: a Container or an External server decides by itself who may call it"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.auth) || has(self.access) || has(self.accessDefault) || has(self.extensions) || has(self.tls))",message="auth, access, accessDefault, extensions and tls need type Tools or Stdio: a Container or an External server decides by itself who may call it, and how"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.sessions)",message="sessions needs type Tools or Stdio: a Container or an External server has its sessions to itself"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.transports)",message="transports is for types Tools and Stdio: a Container has container.path, an External server has external.url"
 // +kubebuilder:validation:XValidation:rule="!has(self.transports) || self.transports.all(a, self.transports.exists_one(b, (has(a.path) ? a.path : a.type == 'SSE' ? '/sse' : a.type == 'WebSocket' ? '/ws' : '/mcp') == (has(b.path) ? b.path : b.type == 'SSE' ? '/sse' : b.type == 'WebSocket' ? '/ws' : '/mcp')))",message="two transports cannot share a path (the defaults are /mcp, /sse and /ws)"
-// +kubebuilder:validation:XValidation:rule="self.type != 'External' || !(has(self.workload) || has(self.suspend) || has(self.startupTimeoutSeconds) || has(self.terminationGracePeriodSeconds))",message="workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none"
+// +kubebuilder:validation:XValidation:rule="self.type != 'External' || !(has(self.workload) || has(self.networkPolicy) || has(self.suspend) || has(self.startupTimeoutSeconds) || has(self.terminationGracePeriodSeconds))",message="workload, networkPolicy, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !has(self.probe) || !(has(self.probe.gateReadiness) || has(self.probe.via))",message="probe.gateReadiness and probe.via need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.external.auth) || !has(self.external.headers) || self.external.headers.all(h, h.name.lowerAscii() != 'authorization')",message="external.auth sets the header Authorization: leave it out of external.headers"
 // +kubebuilder:validation:XValidation:rule="!has(self.upstreams) || has(self.auth) && (has(self.auth.jwt) || has(self.auth.serviceAccounts)) || self.upstreams.all(u, (!has(u.auth) || !has(u.auth.oauthTokenExchange)) && (!has(u.openAPI) || !has(u.openAPI.auth) || !has(u.openAPI.auth.oauthTokenExchange)))",message="oauthTokenExchange exchanges the callers' own tokens: set auth.jwt or auth.serviceAccounts"
@@ -86,6 +86,7 @@ type MCPServerList struct {
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.contract) || !(has(self.contract.onDrift) && self.contract.onDrift == 'Hide')",message="contract.onDrift Hide needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server and can withhold nothing of it"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.contract) || !has(self.contract.tools) || self.contract.tools.all(t, !has(t.upstreamDigest))",message="contract.tools[].upstreamDigest needs type Tools or Stdio: only those have upstreams"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.upstreams)",message="upstreams needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.networkPolicy) || !has(self.networkPolicy.egress) || !has(self.networkPolicy.egress.upstreams)",message="networkPolicy.egress.upstreams needs type Tools or Stdio: nobody knows what the image of a Container connects to. Use namespaces and cidrs"
 type MCPServerSpec struct {
 	// type says what runs behind the server. The member of that name is set,
 	// and no other.
@@ -224,6 +225,16 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:Maximum=3600
 	TerminationGracePeriodSeconds *int32 `json:"terminationGracePeriodSeconds,omitempty"`
 
+	// tls makes the Service's port speak TLS, and nothing else. status.url is
+	// https then.
+	// +optional
+	TLS *ServerTLS `json:"tls,omitempty"`
+
+	// networkPolicy limits who may connect to the pods, and where they may
+	// connect to. Absent, there is no NetworkPolicy of Espalier's.
+	// +optional
+	NetworkPolicy *NetworkPolicy `json:"networkPolicy,omitempty"`
+
 	// workload is how the pods run.
 	// +optional
 	Workload *Workload `json:"workload,omitempty"`
@@ -270,304 +281,4 @@ type ContainerSource struct {
 	// +kubebuilder:validation:items:MinLength=0
 	// +kubebuilder:validation:items:MaxLength=4096
 	Args []string `json:"args,omitempty"`
-}
-
-// ServerInfo is what the server says of itself.
-//
-// +kubebuilder:validation:MinProperties=1
-type ServerInfo struct {
-	// name of the server on the wire. Defaults to the MCPServer's name.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=128
-	Name string `json:"name,omitempty"`
-
-	// title for people.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=256
-	Title string `json:"title,omitempty"`
-
-	// version of what is served. Defaults to 0.0.0.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	Version string `json:"version,omitempty"`
-
-	// instructions tell a model how to use the server.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=16384
-	Instructions string `json:"instructions,omitempty"`
-}
-
-// TransportType names a transport.
-//
-// +kubebuilder:validation:Enum=StreamableHTTP;SSE;WebSocket
-type TransportType string
-
-// Transports.
-const (
-	// TransportStreamableHTTP is streamable HTTP, both eras of the protocol on one URL.
-	TransportStreamableHTTP TransportType = "StreamableHTTP"
-	// TransportSSE is HTTP with server-sent events, as revision 2024-11-05 has
-	// it. The protocol deprecates it.
-	TransportSSE TransportType = "SSE"
-	// TransportWebSocket is one message per text frame, both eras. No revision
-	// of the protocol defines it.
-	TransportWebSocket TransportType = "WebSocket"
-)
-
-// Transport is one way for clients to reach the server.
-type Transport struct {
-	// type of the transport. StreamableHTTP is what clients of today use. SSE
-	// is HTTP with server-sent events as revision 2024-11-05 of the protocol
-	// has it, for clients that know nothing newer. WebSocket carries one
-	// message per text frame, for clients that want one connection.
-	// +required
-	Type TransportType `json:"type,omitempty"`
-
-	// path on the Service's port, different for each transport. Defaults to
-	// /mcp for StreamableHTTP, /sse for SSE and /ws for WebSocket.
-	// +optional
-	// +kubebuilder:validation:MinLength=2
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^/[A-Za-z0-9._~/-]+$`
-	Path string `json:"path,omitempty"`
-}
-
-// CORS names the web origins that may call the server from a browser.
-type CORS struct {
-	// allowedOrigins are exact origins, for example https://app.example.com.
-	// A request whose Origin header is neither here nor that of publicURL is
-	// refused with 403; a request without the header passes.
-	// +required
-	// +listType=set
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=512
-	// +kubebuilder:validation:items:Pattern=`^https?://[A-Za-z0-9.\[\]:_-]+$`
-	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
-}
-
-// ConflictPolicy says which of two entries of one name is served.
-//
-// +kubebuilder:validation:Enum=Oldest;Newest;HideAll
-type ConflictPolicy string
-
-// Which of two entries of one name is served.
-const (
-	// ConflictOldest: the one created first wins, then the first by name.
-	ConflictOldest ConflictPolicy = "Oldest"
-	// ConflictNewest: the one created last wins. Whoever may create a tool
-	// can then replace another's.
-	ConflictNewest ConflictPolicy = "Newest"
-	// ConflictHideAll: none is served.
-	ConflictHideAll ConflictPolicy = "HideAll"
-)
-
-// ToolsPolicy says which tools are served.
-//
-// +kubebuilder:validation:MinProperties=1
-type ToolsPolicy struct {
-	// max is how many tools of upstreams are served, in the order of
-	// upstreams and then of the upstream. Defaults to 100. Tools declared as
-	// MCPTools are never cut. status.toolsCut names what is cut.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=10000
-	Max *int32 `json:"max,omitempty"`
-
-	// include keeps only tools whose name matches one of these globs
-	// ('*' any run of characters, '?' one).
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=128
-	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_.*?-]+$`
-	Include []string `json:"include,omitempty"`
-
-	// exclude drops tools whose name matches one of these globs.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=128
-	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9_.*?-]+$`
-	Exclude []string `json:"exclude,omitempty"`
-
-	// filter is CEL over tool (name, title, description, annotations,
-	// metadata) that gives true for what is served. A tool for which it
-	// cannot be evaluated is hidden.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=4096
-	Filter string `json:"filter,omitempty"`
-
-	// overrides change tools of upstreams, before include, exclude and filter
-	// are asked.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=128
-	Overrides []ToolOverride `json:"overrides,omitempty"`
-
-	// conflictPolicy says which of two tools of one name is served, and
-	// likewise of two resources of one URI, two templates of one text and two
-	// prompts of one name. Defaults to Oldest, which is the first among
-	// upstreams.
-	// +optional
-	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
-
-	// retrieve adds the tool mcp_retrieve, by which clients that know only tools
-	// list and read the resources that they may see. Defaults to false.
-	// +optional
-	Retrieve *bool `json:"retrieve,omitempty"`
-}
-
-// Sessions bounds the sessions of clients.
-//
-// +kubebuilder:validation:MinProperties=1
-type Sessions struct {
-	// max is how many sessions one replica holds. At the limit the session
-	// that was idle longest makes room for a new one if it was so for a
-	// minute; else the client is told to come back (HTTP 429). Defaults to
-	// 1000.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=100000
-	Max *int32 `json:"max,omitempty"`
-
-	// idleSeconds after which a session ends that has no open stream and no
-	// running request. Its client starts over. Defaults to 1800.
-	// +optional
-	// +kubebuilder:validation:Minimum=10
-	// +kubebuilder:validation:Maximum=604800
-	IdleSeconds *int32 `json:"idleSeconds,omitempty"`
-}
-
-// Limits of what callers may use of one replica. Nothing is counted over
-// replicas: with three of them a caller has up to three times as much.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.burst) || has(self.requestsPerSecond)",message="burst needs requestsPerSecond"
-// +kubebuilder:validation:MinProperties=1
-type Limits struct {
-	// requestsPerSecond per replica. Absent is no limit.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000000
-	RequestsPerSecond *int32 `json:"requestsPerSecond,omitempty"`
-
-	// burst above requestsPerSecond. Defaults to twice requestsPerSecond.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000000
-	Burst *int32 `json:"burst,omitempty"`
-
-	// concurrency is how many calls run at once per replica. Defaults to 64.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=10000
-	Concurrency *int32 `json:"concurrency,omitempty"`
-
-	// streams is how many long streams are open at once per replica.
-	// Defaults to 1024.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=100000
-	Streams *int32 `json:"streams,omitempty"`
-
-	// callTimeoutSeconds bounds one call. Defaults to 60.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=3600
-	CallTimeoutSeconds *int32 `json:"callTimeoutSeconds,omitempty"`
-
-	// maxMessageBytes bounds a request and an answer, each hop. Defaults to
-	// 10485760 (10 MiB).
-	// +optional
-	// +kubebuilder:validation:Minimum=1024
-	// +kubebuilder:validation:Maximum=104857600
-	MaxMessageBytes *int64 `json:"maxMessageBytes,omitempty"`
-
-	// budget of each caller for all calls.
-	// +optional
-	Budget *Budget `json:"budget,omitempty"`
-
-	// rules limit calls of some tools by some callers. A call keeps to every
-	// rule that is about it.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	Rules []LimitRule `json:"rules,omitempty"` //nolint:kubeapilinter // One of two fields is needed, as a rule says.
-}
-
-// ProbeVia says which address of a server with pods is dialled.
-//
-// +kubebuilder:validation:Enum=Pods;Service
-type ProbeVia string
-
-const (
-	// ProbeViaPods dials each pod by its IP, with the Service's name as Host.
-	ProbeViaPods ProbeVia = "Pods"
-	// ProbeViaService dials the Service, where a mesh or a policy forbids pod IPs.
-	ProbeViaService ProbeVia = "Service"
-)
-
-// Probe is how the operator proves that a server works.
-//
-// +kubebuilder:validation:XValidation:rule="(has(self.timeoutSeconds) ? self.timeoutSeconds : 10) <= (has(self.intervalSeconds) ? self.intervalSeconds : 30)",message="timeoutSeconds (default 10) is at most intervalSeconds (default 30)"
-// +kubebuilder:validation:XValidation:rule="!has(self.headers) || self.headers.all(h, !has(h.expression))",message="probe.headers cannot use expression, which needs a call: use value, secretKeyRef or configMapKeyRef"
-// +kubebuilder:validation:MinProperties=1
-type Probe struct {
-	// intervalSeconds between two probes of a replica. Defaults to 30.
-	// +optional
-	// +kubebuilder:validation:Minimum=5
-	// +kubebuilder:validation:Maximum=3600
-	IntervalSeconds *int32 `json:"intervalSeconds,omitempty"`
-
-	// timeoutSeconds bounds one probe. Defaults to 10.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=300
-	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
-
-	// failureThreshold is how many probes fail before a replica counts as
-	// failed. Defaults to 3.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=20
-	FailureThreshold *int32 `json:"failureThreshold,omitempty"`
-
-	// via says which address is dialled. Defaults to Pods.
-	// +optional
-	Via ProbeVia `json:"via,omitempty"`
-
-	// host replaces the Host header, for a server that accepts only certain
-	// names.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=260
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9.\[\]:_-]+$`
-	Host string `json:"host,omitempty"`
-
-	// headers of the probe alone, for example a credential. What callers
-	// send is not touched by it.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="two headers have one name: HTTP does not tell upper case from lower"
-	Headers []Header `json:"headers,omitempty"`
-
-	// gateReadiness keeps a pod out of the Service until it was proved once.
-	// +optional
-	GateReadiness *bool `json:"gateReadiness,omitempty"`
 }

@@ -13,16 +13,21 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/espalier-dev/espalier/internal/controller"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
 
 // flags of the operator.
 type flags struct {
 	serverImage      string
+	maxRollouts      int
 	imagePullSecrets []string
 	mirrors          resources.Mirrors
 	runAsUser        string
 	podSecurity      string
+	operatorLabels   map[string]string
 
 	namespace   string
 	namespaces  []string
@@ -45,6 +50,7 @@ type flags struct {
 func newFlags(fs *flag.FlagSet) *flags {
 	f := &flags{mirrors: resources.Mirrors{}}
 	fs.StringVar(&f.serverImage, "server-image", "", "Image of the shared server that pods of types Tools and Stdio run. Required.")
+	fs.IntVar(&f.maxRollouts, "max-server-rollouts", controller.DefaultServerRollouts, "Servers that are given a new --server-image at once; the next follows when one is Ready. Two that fail with it stop the rest.")
 	fs.Func("image-pull-secret", "Name of a Secret for pulling images that every pod lists, taken from the pod's namespace. May be repeated.", func(s string) error {
 		f.imagePullSecrets = append(f.imagePullSecrets, s)
 		return nil
@@ -52,6 +58,8 @@ func newFlags(fs *flag.FlagSet) *flags {
 	fs.Func("registry-mirror", "Where images of a registry are pulled from instead, those that MCPServers name as well: REGISTRY=PREFIX. docker.io is the registry of names without one. May be repeated.", f.mirrors.Add)
 	fs.StringVar(&f.runAsUser, "run-as-user", strconv.FormatInt(resources.DefaultRunAsUser, 10), "User of pods of the shared image; empty leaves it to the platform, as OpenShift wants.")
 	fs.StringVar(&f.podSecurity, "pod-security", "restricted", "Pod Security level that pod templates are judged by: privileged, baseline or restricted.")
+	f.operatorLabels = map[string]string{"control-plane": "controller-manager"}
+	fs.Func("operator-pod-labels", "Labels of the operator's own pods, as in KEY=VALUE,KEY=VALUE: the NetworkPolicies of servers let them in, in the operator's namespace (default \"control-plane=controller-manager\").", f.parseLabels)
 	fs.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "Namespace of the operator, for its Lease and its keys. Defaults to POD_NAMESPACE.")
 	fs.Func("watch-namespace", "Namespace to work in; may be repeated. Default: all.", func(s string) error {
 		f.namespaces = append(f.namespaces, s)
@@ -83,6 +91,18 @@ func (f *flags) parseCIDRs(s string) error {
 	return nil
 }
 
+func (f *flags) parseLabels(s string) error {
+	parsed, err := labels.ConvertSelectorToLabelsMap(s)
+	if err != nil {
+		return err
+	}
+	if len(parsed) == 0 {
+		return errors.New("name a label: without one every pod of the namespace would be let in")
+	}
+	f.operatorLabels = parsed
+	return nil
+}
+
 // check refuses what could not work, before anything starts.
 func (f *flags) check() error {
 	switch {
@@ -90,6 +110,8 @@ func (f *flags) check() error {
 		return errors.New("--server-image is required: the image that pods of types Tools and Stdio run")
 	case f.namespace == "":
 		return errors.New("--namespace is required outside of a pod: the operator's keys live there")
+	case f.maxRollouts < 1:
+		return errors.New("--max-server-rollouts is at least 1")
 	case f.concurrency < 1, f.probeWorkers < 1, f.probeRate <= 0:
 		return errors.New("--concurrency, --probe-workers and --probe-rate are at least 1")
 	}
@@ -102,7 +124,10 @@ func (f *flags) check() error {
 }
 
 func (f *flags) resources() resources.Options {
-	out := resources.Options{ServerImage: f.serverImage, ImagePullSecrets: f.imagePullSecrets, Mirrors: f.mirrors, PodSecurity: f.podSecurity}
+	out := resources.Options{
+		ServerImage: f.serverImage, ImagePullSecrets: f.imagePullSecrets, Mirrors: f.mirrors, PodSecurity: f.podSecurity,
+		Operator: resources.Pods{Namespace: f.namespace, Labels: f.operatorLabels},
+	}
 	if f.runAsUser != "" {
 		// check has parsed it before.
 		user, _ := strconv.ParseInt(f.runAsUser, 10, 64)

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/espalier-dev/espalier/internal/clusterhost"
 	"github.com/espalier-dev/espalier/internal/clusterkeys"
 	"github.com/espalier-dev/espalier/internal/controller"
 	"github.com/espalier-dev/espalier/internal/keys"
@@ -41,6 +42,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/setup"
 	"github.com/espalier-dev/espalier/internal/tracing"
 	"github.com/espalier-dev/espalier/internal/tracing/otlp"
+	"github.com/espalier-dev/espalier/internal/unprofiled"
 	"github.com/espalier-dev/espalier/internal/version"
 )
 
@@ -57,6 +59,9 @@ func main() {
 	zapOptions := zap.Options{}
 	zapOptions.BindFlags(flag.CommandLine)
 	flag.Parse()
+	if f.pprofAddress != "" {
+		unprofiled.Not() // Without it nobody can ask for what would be remembered.
+	}
 	logger := zap.New(zap.UseFlagOptions(&zapOptions))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
@@ -95,6 +100,8 @@ func newManager(f *flags) (ctrl.Manager, error) {
 		return nil, err
 	}
 	access.QPS, access.Burst = float32(f.qps), f.burst
+	// Within a cluster compression costs more than it spares.
+	access.DisableCompression = true
 	access.UserAgent = "espalier/" + version.Version
 	refused := refusals.New(metrics.Registry, ctrl.Log.WithName("rights"))
 	refused.Wrap(access)
@@ -143,7 +150,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, f *flags, tracer *tracing.Trace
 		return nil, none, fmt.Errorf("--pod-security: %w", err)
 	}
 	probeClient := mcpprobe.New(mcpprobe.Options{
-		Policy: mcpprobe.Policy{Deny: f.denyCIDRs}, Version: version.Version, Proxy: http.ProxyFromEnvironment,
+		Policy: mcpprobe.Policy{Deny: f.denyCIDRs}, Version: version.Version, Proxy: clusterhost.Proxy(http.ProxyFromEnvironment),
 	})
 	probes := prober.New(prober.Options{
 		Probe: probeClient.Probe, Drain: probeClient.Close,
@@ -172,7 +179,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, f *flags, tracer *tracing.Trace
 	return &controller.MCPServerReconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Recorder:  events,
-		Resources: f.resources(), PodSecurity: security,
+		Resources: f.resources(), PodSecurity: security, MaxServerRollouts: f.maxRollouts,
 		Prober: probes, References: refs, ClusterKeys: clusterkeys.New(published.RESTClient(), clock.RealClock{}),
 		Tokens: signer.Source, TrustedKeys: []string{own.Public()}, Tracer: tracer,
 	}, controller.Sources{Probes: probes.Wake(), References: refs.Wake()}, nil

@@ -68,11 +68,19 @@ func refusal(err error, verb, resource, name string) error {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{
 			condition: mcpv1.ConditionAvailable, reason: mcpv1.ReasonApplyFailed, stalled: true, again: retryProblem,
-			message: fmt.Sprintf("The API server refuses %s %s: %s. Check spec.workload.", resource, name, bounded(err.Error(), 600)),
+			message: fmt.Sprintf("The API server refuses %s %s: %s. Check %s.", resource, name, bounded(err.Error(), 600), origin(resource)),
 		}
 	default:
 		return fmt.Errorf("%s %s %s: %w", verb, resource, name, err)
 	}
+}
+
+// origin is the part of a spec that a child of this resource comes from.
+func origin(resource string) string {
+	if resource == resourceOf("NetworkPolicy") {
+		return "spec.networkPolicy"
+	}
+	return "spec.workload"
 }
 
 // forbidden says who forbids: RBAC, which names the verb (an apply needs patch,

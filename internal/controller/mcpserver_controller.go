@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -60,7 +61,12 @@ type MCPServerReconciler struct {
 	// Tracer of the passes over all kinds; nil for none.
 	Tracer *tracing.Tracer
 
+	// MaxServerRollouts is how many servers are given a new image of the shared
+	// server at once; DefaultServerRollouts when 0.
+	MaxServerRollouts int
+
 	memory   *memory
+	rollouts *rollouts
 	writes   *ownWrites
 	verdicts *verdicts
 	metrics  *metrics
@@ -87,6 +93,7 @@ func (r *MCPServerReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	if err := r.runPhases(ctx, s); err != nil {
 		return reconcile.Result{}, err
 	}
+	r.observeRollout(ctx, s)
 	status := serverStatus(s)
 	r.verdicts.publish(s.key, registrationVerdicts(s, conditionVerdict(status.Conditions, mcpv1.ConditionSynced)))
 	if err := r.writeStatus(ctx, s, status); err != nil {
@@ -100,6 +107,7 @@ func (r *MCPServerReconciler) forget(key types.NamespacedName) {
 	r.Prober.Forget(key)
 	r.References.Forget(key)
 	r.memory.forget(key)
+	r.rollouts.drop(key)
 	r.writes.forget(key)
 	r.verdicts.publish(key, nil)
 	r.metrics.forgetServer(key)
@@ -166,11 +174,13 @@ func (r *MCPServerReconciler) setup(mgr ctrl.Manager, sources Sources, opts Opti
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
 		Owns(&corev1.ConfigMap{}).
+		Owns(&networkingv1.NetworkPolicy{}).
 		Owns(&policyv1.PodDisruptionBudget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&mcpv1.MCPServer{}, handler.EnqueueRequestsFromMapFunc(r.serversInFrontOf), builder.WithPredicates(upstreamChanged)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(serverOfPod)).
 		WatchesRawSource(wakeUps(sources.Probes)).
 		WatchesRawSource(wakeUps(sources.References)).
+		WatchesRawSource(wakeUps(r.rollouts.wake)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: opts.Concurrency, ReconciliationTimeout: opts.Timeout})
 	for _, kind := range registrationKinds {
 		b = b.Watches(kind.object(), handler.EnqueueRequestsFromMapFunc(r.serversOf), builder.WithPredicates(predicate.GenerationChangedPredicate{}))

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
@@ -143,14 +144,27 @@ func (r *MCPServerReconciler) applyCatalog(ctx context.Context, s *serverScope) 
 	return nil
 }
 
-// applyWorkload writes Services, PodDisruptionBudget and Deployment. One that
+// applyWorkload writes Services, PodDisruptionBudget, NetworkPolicy and
+// Deployment, the policy before the pods that it is for: without it none are
+// made that were not there before. One that
 // is refused does not keep the others back; the first refusal is told.
 func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope) error {
 	if !resources.HasPods(s.server) {
 		return nil
 	}
+	stage, err := r.stageImage(ctx, s)
+	if err != nil {
+		return err
+	}
+	var unguarded error
 	steps := []func() error{
-		func() error { return r.apply(ctx, s, resources.Service(s.server)) },
+		func() error {
+			service := resources.Service(s.server)
+			if stage.mark != "" {
+				service.Labels[mcpv1.LabelRollout] = stage.mark
+			}
+			return r.apply(ctx, s, service)
+		},
 		func() error {
 			if peers := resources.PeersService(s.server); peers != nil {
 				return r.apply(ctx, s, peers)
@@ -164,7 +178,16 @@ func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope)
 			return nil
 		},
 		func() error {
-			deployment, err := r.renderDeployment(s)
+			if policy := r.networkPolicy(s); policy != nil {
+				unguarded = r.apply(ctx, s, policy)
+			}
+			return unguarded
+		},
+		func() error {
+			if unguarded != nil && s.deployment == nil {
+				return nil
+			}
+			deployment, err := r.renderDeployment(s, stage.image)
 			if err != nil {
 				return err
 			}
@@ -184,12 +207,23 @@ func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope)
 	return refused
 }
 
-func (r *MCPServerReconciler) renderDeployment(s *serverScope) (*appsv1.Deployment, error) {
+// networkPolicy that the server wants, or nil.
+func (r *MCPServerReconciler) networkPolicy(s *serverScope) *networkingv1.NetworkPolicy {
+	var config *serverconfig.Config
+	if s.catalog != nil {
+		config = s.catalog.Config
+	}
+	return r.Resources.NetworkPolicy(s.server, config)
+}
+
+func (r *MCPServerReconciler) renderDeployment(s *serverScope, image string) (*appsv1.Deployment, error) {
+	options := r.Resources
+	options.ServerImage = image
 	in := resources.TemplateInput{Server: s.server, EnvDigest: s.envDigest()}
 	if s.catalog != nil {
 		in.Refs = s.catalog.Refs
 	}
-	deployment, err := r.Resources.Deployment(in, s.deployment)
+	deployment, err := options.Deployment(in, s.deployment)
 	if errors.Is(err, resources.ErrInvalidPodTemplate) {
 		return nil, &problem{
 			condition: mcpv1.ConditionAccepted, reason: mcpv1.ReasonInvalidPodTemplate, stalled: true,
@@ -221,6 +255,9 @@ func (r *MCPServerReconciler) pruneChildren(ctx context.Context, s *serverScope)
 		}
 		if resources.PodDisruptionBudget(s.server) != nil {
 			wanted[childKey{"PodDisruptionBudget", name}] = true
+		}
+		if s.server.Spec.NetworkPolicy != nil {
+			wanted[childKey{"NetworkPolicy", name}] = true
 		}
 	}
 	switch {

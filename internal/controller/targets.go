@@ -17,6 +17,7 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/prober"
@@ -91,6 +92,7 @@ func (r *MCPServerReconciler) podTarget(s *serverScope, pod *corev1.Pod) prober.
 		Probe:    r.probe(s),
 	}
 	t.Probe.DialAddress = net.JoinHostPort(pod.Status.PodIP, port)
+	t.Probe.EraHint = s.eraHint(pod.CreationTimestamp.Time)
 	if s.set != nil {
 		t.WantCatalogDigest = s.set.Digest
 		t.Probe.ReportURL = fmt.Sprintf("http://%s%s", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(resources.PortInternal)), podreport.Path)
@@ -119,6 +121,7 @@ func (r *MCPServerReconciler) serviceTarget(s *serverScope) []prober.Target {
 
 func (r *MCPServerReconciler) externalTarget(s *serverScope) prober.Target {
 	t := prober.Target{ID: targetExternal, Name: s.server.Name, Probe: s.probe(s.server.Spec.External.URL)}
+	t.Probe.EraHint = s.eraHint(s.server.CreationTimestamp.Time)
 	t.Identity = s.identity(s.server.Spec.External.URL)
 	if s.memory.endpoint != t.Identity {
 		s.memory.endpoint, s.memory.endpointSince = t.Identity, s.now
@@ -148,6 +151,20 @@ func (s *serverScope) probe(endpoint string) mcpprobe.Target {
 		t.Host = p.Host
 	}
 	return t
+}
+
+// eraHint is the era that status tells of what is there since so long: it
+// outlives the operator, and a server that is frozen meanwhile is spared a
+// handshake of the other era.
+func (s *serverScope) eraHint(since time.Time) mcpprobe.Era {
+	status := &s.server.Status
+	switch {
+	case status.Server == nil || status.Server.ProtocolVersion == "" || status.LastProbe == nil || status.LastProbe.Time.Time.Before(since):
+		return mcpprobe.EraUnknown
+	case mcp.IsModern(status.Server.ProtocolVersion):
+		return mcpprobe.EraModern
+	}
+	return mcpprobe.EraLegacy
 }
 
 // identity is a hash of all that a result holds for.
@@ -226,6 +243,7 @@ type dialMaterial struct {
 // probeRefs are the references that the operator itself reads to dial.
 func probeRefs(server *mcpv1.MCPServer) []catalog.Ref {
 	refs := catalog.ConnectionRefs(server.Spec.External)
+	refs = append(refs, catalog.TLSRefs(catalog.ClientTLS(server))...)
 	if p := server.Spec.Probe; p != nil {
 		refs = append(refs, catalog.HeaderRefs(p.Headers)...)
 	}
@@ -238,6 +256,7 @@ func (r *MCPServerReconciler) readDialMaterial(ctx context.Context, s *serverSco
 	refs := probeRefs(s.server)
 	version := resources.Hash(map[string]any{
 		"refs": s.versions(refs), "external": s.server.Spec.External, "probe": s.server.Spec.Probe,
+		"tls": s.server.Spec.TLS,
 	})
 	if s.memory.dial.version == version {
 		return nil
@@ -249,6 +268,9 @@ func (r *MCPServerReconciler) readDialMaterial(ctx context.Context, s *serverSco
 	s.memory.dial = dialMaterial{version: version, headers: probeHeaders(s.server, values), oauth: probeOAuth(s.server, values)}
 	if e := s.server.Spec.External; e != nil {
 		s.memory.dial.tls = probeTLS(e.TLS, values)
+	}
+	if t := catalog.ClientTLS(s.server); t != nil {
+		s.memory.dial.tls = probeTLS(t, values)
 	}
 	return nil
 }

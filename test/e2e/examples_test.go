@@ -48,6 +48,8 @@ var _ = Describe("The examples", func() {
 		ns.AwaitRollouts(ctx, harness.ReadyTimeout)
 		ns.AwaitService(ctx, "shop")
 		ns.Show(ctx, "The examples")
+		// kubectl diff fails when there is a difference.
+		ns.KubectlIn(ctx, manifests, "diff", "--filename=-")
 
 		ask := func(server, tool, arguments string) map[string]any {
 			GinkgoHelper()
@@ -138,6 +140,9 @@ func exampleManifests() string {
 	for _, file := range append([]string{filepath.Join(root, "namespace.yaml")}, files...) {
 		raw, err := os.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
+		if strings.Contains(string(raw), "\napiVersion: gateway.networking.k8s.io/") {
+			continue // The cluster has no such kinds; test/api applies it.
+		}
 		all = append(all, string(raw))
 	}
 	return strings.ReplaceAll(strings.Join(all, "\n---\n"), "ghcr.io/espalier-dev/", harness.Registry()+"/")

@@ -63,19 +63,19 @@ var probeKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 
 // startOperator starts the controllers for one namespace, as access allows.
 // It is stopped at the end of the test at the latest.
-func startOperator(t *testing.T, access *rest.Config, namespace string) *operator {
+func startOperator(t *testing.T, access *rest.Config, namespace string, changes ...func(*controller.MCPServerReconciler)) *operator {
 	t.Helper()
 	fake := newFakeProber()
-	o := startOperatorWith(t, access, namespace, fake, fake.wake)
+	o := startOperatorWith(t, access, namespace, fake, fake.wake, changes...)
 	o.prober = fake
 	return o
 }
 
 // startOperatorWith starts the controllers with any prober, and waits for their
 // caches. A prober that is a Runnable is started as well.
-func startOperatorWith(t *testing.T, access *rest.Config, namespace string, probes controller.Prober, wake <-chan event.TypedGenericEvent[prober.Key]) *operator {
+func startOperatorWith(t *testing.T, access *rest.Config, namespace string, probes controller.Prober, wake <-chan event.TypedGenericEvent[prober.Key], changes ...func(*controller.MCPServerReconciler)) *operator {
 	t.Helper()
-	o, caches := launchOperator(t, access, namespace, probes, wake)
+	o, caches := launchOperator(t, access, namespace, probes, wake, changes...)
 	if !caches.WaitForCacheSync(t.Context()) {
 		t.Fatal("the caches did not fill")
 	}
@@ -83,7 +83,7 @@ func startOperatorWith(t *testing.T, access *rest.Config, namespace string, prob
 }
 
 // launchOperator starts them without waiting for the caches that it gives.
-func launchOperator(t *testing.T, access *rest.Config, namespace string, probes controller.Prober, wake <-chan event.TypedGenericEvent[prober.Key]) (*operator, cache.Cache) {
+func launchOperator(t *testing.T, access *rest.Config, namespace string, probes controller.Prober, wake <-chan event.TypedGenericEvent[prober.Key], changes ...func(*controller.MCPServerReconciler)) (*operator, cache.Cache) {
 	t.Helper()
 	o := &operator{writes: &writes{}, log: &safeBuffer{}, clock: &shiftedClock{Clock: clock.RealClock{}}, metrics: prometheus.NewRegistry(), lostEvents: &atomic.Int64{}}
 	o.rights = refusals.New(o.metrics, o.logger())
@@ -125,11 +125,17 @@ func launchOperator(t *testing.T, access *rest.Config, namespace string, probes 
 	must(t, mgr.Add(events))
 	reconciler := &controller.MCPServerReconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: o.clock,
-		Recorder:    events,
-		Resources:   resources.Options{ServerImage: "ghcr.io/espalier-dev/server:test", RunAsUser: ptr.To(resources.DefaultRunAsUser), PodSecurity: "restricted"},
+		Recorder: events,
+		Resources: resources.Options{
+			ServerImage: "ghcr.io/espalier-dev/server:test", RunAsUser: ptr.To(resources.DefaultRunAsUser), PodSecurity: "restricted",
+			Operator: resources.Pods{Namespace: "espalier-system", Labels: map[string]string{"control-plane": "controller-manager"}},
+		},
 		PodSecurity: security, Prober: probes, References: refs,
 		Tokens: signer.Source, TrustedKeys: []string{base64.StdEncoding.EncodeToString(probeKey[ed25519.SeedSize:])},
 		ClusterKeys: clusterkeys.New(published.RESTClient(), o.clock),
+	}
+	for _, change := range changes {
+		change(reconciler)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	sources := controller.Sources{Probes: wake, References: refs.Wake()}

@@ -80,7 +80,7 @@ func tries() map[apiserver.Right]without {
 		{Verb: "list", Resource: "pods"}:                                     withoutLists,
 		{Verb: "watch", Resource: "pods"}:                                    withoutWatches,
 	}
-	for _, child := range []string{"deployments.apps", "services", "configmaps", "poddisruptionbudgets.policy"} {
+	for _, child := range []string{"deployments.apps", "services", "configmaps", "poddisruptionbudgets.policy", "networkpolicies.networking.k8s.io"} {
 		for _, verb := range []string{"get", "create", "patch"} {
 			out[apiserver.Right{Verb: verb, Resource: child}] = withoutChild
 		}
@@ -134,6 +134,7 @@ func withoutChild(t *testing.T, lacking apiserver.Right) {
 	r.take(t, lacking)
 	w := newWorldAs(t, access)
 	twoTools(w)
+	w.server(`{replicas: 3, networkPolicy: {ingress: {}}}`)
 	w.becomes(map[string]string{"Ready": "False Forbidden", "Available": "False Forbidden", "Stalled": "-", "Reconciling": "-"})
 	w.forbids("Available", lacking)
 	w.eventually(soon, "an end of writing", func() string {
@@ -154,6 +155,7 @@ func withoutDeletion(t *testing.T, lacking apiserver.Right) {
 	r.take(t, lacking)
 	w := newWorldAs(t, access)
 	twoTools(w)
+	w.server(`{replicas: 3, networkPolicy: {ingress: {}}}`)
 	w.serve()
 	w.server(`{type: External, external: {url: "https://example.com/mcp"}}`)
 	w.forbids("Available", lacking)

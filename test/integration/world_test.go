@@ -197,7 +197,13 @@ func differs(conditions []metav1.Condition, want map[string]string, observed, ge
 // that began after the wake-up.
 func (w *world) pass() {
 	w.Helper()
-	key := w.key("web")
+	w.passOver("web")
+}
+
+// passOver does that for a server of any name.
+func (w *world) passOver(name string) {
+	w.Helper()
+	key := w.key(name)
 	for range 2 {
 		before := w.prober.pass(key)
 		w.prober.tell(key)
@@ -230,7 +236,7 @@ func (w *world) rest() {
 func (w *world) versions() map[string]string {
 	w.Helper()
 	out := map[string]string{}
-	for _, kind := range []string{"apps/v1 Deployment", "v1 Service", "v1 ConfigMap", "policy/v1 PodDisruptionBudget", "v1 Pod", "mcp.espalier.dev/v1alpha1 MCPServer", "mcp.espalier.dev/v1alpha1 MCPTool", "mcp.espalier.dev/v1alpha1 MCPResource", "mcp.espalier.dev/v1alpha1 MCPPrompt"} {
+	for _, kind := range []string{"apps/v1 Deployment", "v1 Service", "v1 ConfigMap", "policy/v1 PodDisruptionBudget", "networking.k8s.io/v1 NetworkPolicy", "v1 Pod", "mcp.espalier.dev/v1alpha1 MCPServer", "mcp.espalier.dev/v1alpha1 MCPTool", "mcp.espalier.dev/v1alpha1 MCPResource", "mcp.espalier.dev/v1alpha1 MCPPrompt"} {
 		version, name, _ := strings.Cut(kind, " ")
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(version)

@@ -26,6 +26,15 @@ type Peer struct {
 	URL  string
 	// Host header, as clients of the Service would send it.
 	Host string
+	// Client of the requests; the one that all share when nil.
+	Client *http.Client
+}
+
+func (p *Peer) client() *http.Client {
+	if p.Client != nil {
+		return p.Client
+	}
+	return uncached
 }
 
 // PodPeer is the MCP endpoint of one pod of the shared image.
@@ -170,7 +179,7 @@ func (p *Peer) send(ctx context.Context, method, name string, params map[string]
 	if name != "" {
 		req.Header.Set(mcp.HeaderName, name)
 	}
-	return uncached.Do(req)
+	return p.client().Do(req)
 }
 
 // message is a JSON-RPC message.
