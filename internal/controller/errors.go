@@ -87,10 +87,22 @@ func origin(resource string) string {
 // and create as well where there is no such object), or admission.
 func forbidden(err error, verb, resource, name string) string {
 	if m := cannot.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Sprintf("The operator may not %s %s (%s). Grant it by its ClusterRole.", m[1], resource, name)
+		return mayNot(m[1], resource, name)
+	}
+	if strings.Contains(err.Error(), cannotOwn) {
+		return mayNot("update", "mcpservers.mcp.espalier.dev/finalizers", "to own "+name+" of "+resource)
 	}
 	return fmt.Sprintf("The operator may not %s %s (%s): a quota or an admission policy refuses it: %s.", verb, resource, name, bounded(err.Error(), 600))
 }
+
+// mayNot names the right that lacks and where to give it.
+func mayNot(verb, resource, name string) string {
+	return fmt.Sprintf("The operator may not %s %s (%s). Give its ClusterRole the verb %s on %s (docs/rbac.md).", verb, resource, name, verb, resource)
+}
+
+// cannotOwn is what the admission plugin OwnerReferencesPermissionEnforcement
+// says when who sets blockOwnerDeletion may not update the owner's finalizers.
+const cannotOwn = "cannot set blockOwnerDeletion"
 
 var cannot = regexp.MustCompile(`" cannot ([a-z]+) resource "`)
 

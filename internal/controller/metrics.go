@@ -50,6 +50,23 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	return m
 }
 
+// register shows the numbers of rollouts of the server image.
+func (r *rollouts) register(registerer prometheus.Registerer) {
+	if registerer == nil {
+		return
+	}
+	for state, number := range map[string]func() int{
+		"underway": func() int { n, _, _ := r.numbers(); return n },
+		"failed":   func() int { _, n, _ := r.numbers(); return n },
+		"waiting":  func() int { _, _, n := r.numbers(); return n },
+	} {
+		registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "espalier_server_image_rollouts", Help: "MCPServers that are to have another image of the shared server, by state: underway, failed, waiting. Two that failed stop the rest.",
+			ConstLabels: prometheus.Labels{"state": state},
+		}, func() float64 { return float64(number()) }))
+	}
+}
+
 // Values of the label attempt.
 const (
 	pokeFirst  = "first"
