@@ -34,6 +34,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/prober"
 	"github.com/espalier-dev/espalier/internal/references"
 	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/rivals"
 	"github.com/espalier-dev/espalier/internal/setup"
 	"github.com/espalier-dev/espalier/internal/tracing"
 	"github.com/espalier-dev/espalier/internal/tracing/otlp"
@@ -97,18 +98,29 @@ func newManager(f *flags) (ctrl.Manager, error) {
 	if f.metricsSecure {
 		metricsOptions.FilterProvider = metricsgate.Filter
 	}
-	return ctrl.NewManager(config, ctrl.Options{
-		Scheme:                        scheme,
-		Cache:                         setup.CacheOptions(f.namespaces),
-		Client:                        setup.ClientOptions(scheme),
-		Metrics:                       metricsOptions,
-		HealthProbeBindAddress:        f.healthAddress,
-		PprofBindAddress:              f.pprofAddress,
-		LeaderElection:                f.leaderElect,
-		LeaderElectionID:              "espalier-manager",
-		LeaderElectionNamespace:       f.namespace,
-		LeaderElectionReleaseOnCancel: true,
+	lock, err := rivals.New(config, f.namespace, f.namespaces)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                              scheme,
+		Cache:                               setup.CacheOptions(f.namespaces),
+		Client:                              setup.ClientOptions(scheme),
+		Metrics:                             metricsOptions,
+		HealthProbeBindAddress:              f.healthAddress,
+		PprofBindAddress:                    f.pprofAddress,
+		LeaderElection:                      f.leaderElect,
+		LeaderElectionID:                    rivals.LeaseName,
+		LeaderElectionNamespace:             f.namespace,
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
 	})
+	if err != nil {
+		return nil, err
+	}
+	lock.Record(mgr.GetEventRecorderFor(rivals.LeaseName)) //nolint:staticcheck // Leader election knows the former API of events alone.
+	// A second installation by mistake does not become ready, and says why.
+	return mgr, mgr.AddReadyzCheck("alone", func(*http.Request) error { return lock.Check() })
 }
 
 // wire makes what the controllers need and adds the Runnables among it.
