@@ -38,6 +38,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/setup"
 	"github.com/espalier-dev/espalier/internal/tracing"
 	"github.com/espalier-dev/espalier/internal/tracing/otlp"
+	"github.com/espalier-dev/espalier/internal/unprofiled"
 	"github.com/espalier-dev/espalier/internal/version"
 )
 
@@ -54,6 +55,9 @@ func main() {
 	zapOptions := zap.Options{}
 	zapOptions.BindFlags(flag.CommandLine)
 	flag.Parse()
+	if f.pprofAddress != "" {
+		unprofiled.Not() // Without it nobody can ask for what would be remembered.
+	}
 	logger := zap.New(zap.UseFlagOptions(&zapOptions))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
@@ -92,6 +96,8 @@ func newManager(f *flags) (ctrl.Manager, error) {
 		return nil, err
 	}
 	config.QPS, config.Burst = float32(f.qps), f.burst
+	// Within a cluster compression costs more than it spares.
+	config.DisableCompression = true
 	config.UserAgent = "espalier/" + version.Version
 	scheme := setup.Scheme()
 	metricsOptions := metricsserver.Options{BindAddress: f.metricsAddress, SecureServing: f.metricsSecure}

@@ -94,7 +94,8 @@ func (g *generator) fill(text string) (string, error) {
 			return conditionTables(g.reasons, words[1]), nil
 		case words[0] == "outcomes" && len(words) == 1:
 			return outcomes(), nil
-		case words[0] == "flags" && len(words) == 2, words[0] == "answers" && len(words) == 1:
+		case words[0] == "flags" && len(words) == 2, words[0] == "answers" && len(words) == 1,
+			words[0] == "metrics" && len(words) == 2:
 			return page.Section(text, words), nil // Of a test that runs the program.
 		}
 		return "", fmt.Errorf("there is no such section")

@@ -6,6 +6,7 @@ package controller
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -21,7 +22,12 @@ type metrics struct {
 	tools    *prometheus.GaugeVec
 	healthy  *prometheus.GaugeVec
 	contract *prometheus.GaugeVec
+	synced   *prometheus.GaugeVec
 }
+
+// RegisterMetrics registers the metrics of the controllers as Setup does, for
+// who describes them.
+func RegisterMetrics(registerer prometheus.Registerer) { newMetrics(registerer) }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	perServer := []string{"namespace", "name"}
@@ -33,9 +39,10 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		tools:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "espalier_mcpserver_tools", Help: "Tools proved on the wire; absent while unknown."}, perServer),
 		healthy:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "espalier_mcpserver_healthy_replicas", Help: "Replicas that take traffic and were proved."}, perServer),
 		contract: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "espalier_mcpserver_contract_met", Help: "1 while the MCPServer keeps its contract, 0 while it does not; absent without one and while unknown."}, perServer),
+		synced:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "espalier_mcpserver_synced", Help: "1 while each replica of the MCPServer that takes traffic serves the wanted catalog, 0 while one does not; absent without a catalog and while unknown."}, perServer),
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.pokes, m.applies, m.statuses, m.ready, m.tools, m.healthy, m.contract)
+		registerer.MustRegister(m.pokes, m.applies, m.statuses, m.ready, m.tools, m.healthy, m.contract, m.synced)
 	}
 	// A rate needs the series before the first poke.
 	m.pokes.WithLabelValues(pokeFirst)
@@ -94,6 +101,15 @@ func (m *metrics) observeServer(key types.NamespacedName, status mcpv1.MCPServer
 		met = ptr.To[int32](0)
 	}
 	setOrDrop(m.contract, key, met)
+	var synced *int32
+	switch c := meta.FindStatusCondition(status.Conditions, mcpv1.ConditionSynced); {
+	case c == nil:
+	case c.Status == metav1.ConditionFalse:
+		synced = ptr.To[int32](0)
+	case c.Status == metav1.ConditionTrue && c.Reason == mcpv1.ReasonSynced:
+		synced = ptr.To[int32](1)
+	}
+	setOrDrop(m.synced, key, synced)
 }
 
 func setOrDrop(gauge *prometheus.GaugeVec, key types.NamespacedName, value *int32) {
@@ -105,7 +121,7 @@ func setOrDrop(gauge *prometheus.GaugeVec, key types.NamespacedName, value *int3
 }
 
 func (m *metrics) forgetServer(key types.NamespacedName) {
-	for _, gauge := range []*prometheus.GaugeVec{m.ready, m.tools, m.healthy, m.contract} {
+	for _, gauge := range []*prometheus.GaugeVec{m.ready, m.tools, m.healthy, m.contract, m.synced} {
 		gauge.DeleteLabelValues(key.Namespace, key.Name)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/espalier-dev/espalier/internal/mcpserver/admin"
 	"github.com/espalier-dev/espalier/internal/mcpserver/audit"
 	"github.com/espalier-dev/espalier/internal/mcpserver/auth"
@@ -294,6 +296,9 @@ func (s *Server) serve(server *http.Server, listener net.Listener) {
 		}
 	})
 }
+
+// Collectors are those of the server's metrics, for who describes them.
+func (s *Server) Collectors() []prometheus.Collector { return s.metrics.Collectors() }
 
 // Addr and InternalAddr are where a started server listens; a port that is not
 // opened has none.

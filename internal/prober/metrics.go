@@ -75,6 +75,10 @@ var (
 		"When the MCPServer's least recently proved target was last proved; 0 when one never was.", []string{"namespace", "name"}, nil)
 	upDesc = prometheus.NewDesc("espalier_mcpserver_up",
 		"1 while each probe target of an MCPServer answers as an MCP server, 0 while one fails; absent before the first verdict and without targets.", []string{"namespace", "name"}, nil)
+	intervalDesc = prometheus.NewDesc("espalier_mcpserver_probe_interval_seconds",
+		"The interval at which an MCPServer's targets are probed.", []string{"namespace", "name"}, nil)
+	roundDesc = prometheus.NewDesc("espalier_prober_last_round_timestamp_seconds",
+		"When the prober last looked at what is due; absent on an operator that does not lead. While it goes on, some operator works.", nil, nil)
 	lagDesc = prometheus.NewDesc("espalier_probe_lag_seconds",
 		"By how much the most overdue probe of a target that is not slow is late.", nil, nil)
 	depthDesc = prometheus.NewDesc("espalier_probe_queue_depth",
@@ -91,7 +95,7 @@ type collector struct{ p *Prober }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{targetsDesc, proofDesc, upDesc, lagDesc, depthDesc, runningDesc} {
+	for _, d := range []*prometheus.Desc{targetsDesc, proofDesc, upDesc, intervalDesc, roundDesc, lagDesc, depthDesc, runningDesc} {
 		ch <- d
 	}
 }
@@ -113,6 +117,9 @@ func (p *Prober) series() []prometheus.Metric {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		all = append(all, prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...))
 	}
+	if !p.beat.IsZero() {
+		gauge(roundDesc, float64(p.beat.UnixMilli())/1000)
+	}
 	lag, _ := p.lag(now)
 	gauge(lagDesc, lag.Seconds())
 	for index, name := range laneNames {
@@ -126,6 +133,7 @@ func (p *Prober) series() []prometheus.Metric {
 			gauge(targetsDesc, float64(counts[v]), o.key.Namespace, o.key.Name, string(v))
 		}
 		gauge(proofDesc, proof, o.key.Namespace, o.key.Name)
+		gauge(intervalDesc, o.spec.Interval.Seconds(), o.key.Namespace, o.key.Name)
 		if up, known := isUp(counts); known {
 			gauge(upDesc, up, o.key.Namespace, o.key.Name)
 		}

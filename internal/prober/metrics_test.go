@@ -29,6 +29,7 @@ func TestMetrics(t *testing.T) {
 		w.until(10 * time.Second)
 		want := []string{
 			"espalier_mcpserver_last_proof_timestamp_seconds{search,team-a}=0",
+			"espalier_mcpserver_probe_interval_seconds{search,team-a}=30",
 			"espalier_mcpserver_probe_targets{search,team-a,AuthRequired}=0",
 			"espalier_mcpserver_probe_targets{search,team-a,Failing}=1",
 			"espalier_mcpserver_probe_targets{search,team-a,Pending}=0",
@@ -37,6 +38,7 @@ func TestMetrics(t *testing.T) {
 			"espalier_probe_lag_seconds{}=0",
 			"espalier_probe_lists_kept_total{}=0",
 			"espalier_probe_queue_depth{main}=0", "espalier_probe_queue_depth{report}=0", "espalier_probe_queue_depth{slow}=0",
+			"espalier_prober_last_round_timestamp_seconds{}=9.4668481e+08",
 			"espalier_probes_running{main}=0", "espalier_probes_running{report}=0", "espalier_probes_running{slow}=0",
 			"espalier_probes_total{full,ConnectionRefused}=3", "espalier_probes_total{full,Proved}=1",
 		}
@@ -45,7 +47,7 @@ func TestMetrics(t *testing.T) {
 		}
 		w.p.Forget(key)
 		for _, s := range series(t, registry) {
-			if slices.Contains(want[:6], s) {
+			if slices.Contains(want[:7], s) {
 				t.Errorf("%s outlives its object", s)
 			}
 		}

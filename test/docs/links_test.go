@@ -30,12 +30,18 @@ func pages(t *testing.T) map[string]*markdown.Page {
 	return out
 }
 
+// templates are texts of pages that stand elsewhere, where their links lead.
+var templates = map[string]bool{"hack/helm/chartgen/readme.md": true}
+
 // TestLinks: each relative link leads to a file that exists and, with an
 // anchor, to a heading of that page.
 func TestLinks(t *testing.T) {
 	all := pages(t)
 	checked := 0
 	for _, page := range all {
+		if templates[page.Path] {
+			continue
+		}
 		for _, link := range page.Links() {
 			if strings.Contains(link.Target, "://") || strings.HasPrefix(link.Target, "mailto:") {
 				continue

@@ -34,8 +34,9 @@ type operator struct {
 }
 
 // startOperator starts the operator with its default flags, but for where it
-// listens. It does not elect a leader: the Lease would be a write by design.
-func startOperator(ctx context.Context, dir, binary string, c *cluster) (*operator, error) {
+// listens; profiled adds profiles, which cost memory of their own. It does not
+// elect a leader: the Lease would be a write by design.
+func startOperator(ctx context.Context, dir, binary string, c *cluster, profiled bool) (*operator, error) {
 	var addresses [3]string
 	for i := range addresses {
 		port, err := freePort(ctx)
@@ -44,15 +45,18 @@ func startOperator(ctx context.Context, dir, binary string, c *cluster) (*operat
 		}
 		addresses[i] = fmt.Sprintf("127.0.0.1:%d", port)
 	}
-	p, err := start(ctx, filepath.Join(dir, "operator.log"), binary,
-		"--kubeconfig="+c.operator,
-		"--namespace="+apiserver.OperatorNamespace,
+	args := []string{
+		"--kubeconfig=" + c.operator,
+		"--namespace=" + apiserver.OperatorNamespace,
 		"--server-image=example.test/espalier/server:none",
 		"--metrics-secure=false",
-		"--metrics-bind-address="+addresses[0],
-		"--health-probe-bind-address="+addresses[1],
-		"--pprof-bind-address="+addresses[2],
-	)
+		"--metrics-bind-address=" + addresses[0],
+		"--health-probe-bind-address=" + addresses[1],
+	}
+	if profiled {
+		args = append(args, "--pprof-bind-address="+addresses[2])
+	}
+	p, err := start(ctx, filepath.Join(dir, "operator.log"), binary, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +139,8 @@ func (o *operator) each(ctx context.Context, metric string, do func(labels strin
 	return scanner.Err()
 }
 
-// local dials nobody through a proxy.
-var local = &http.Client{Transport: &http.Transport{}}
+// local dials nobody through a proxy, and lets nobody compress for it.
+var local = &http.Client{Transport: &http.Transport{DisableCompression: true}}
 
 func fetch(ctx context.Context, url string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

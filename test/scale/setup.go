@@ -43,6 +43,8 @@ type site struct {
 	mcp      *fakemcp.Server
 	mcpPort  int
 	holePort int
+	// profiled: profiles of the operator are taken.
+	profiled bool
 
 	// closers in the order of what they close.
 	closers []func() error
@@ -50,8 +52,8 @@ type site struct {
 
 // build starts a cluster, the MCP server and the operator, and no MCPServers.
 // The caller closes the site, also after an error.
-func build(ctx context.Context, f fleet, dir, binary string) (*site, error) {
-	s := &site{fleet: f, dir: filepath.Join(dir, f.String()), binary: binary}
+func build(ctx context.Context, o options, f fleet, dir, binary string) (*site, error) {
+	s := &site{fleet: f, dir: filepath.Join(dir, f.String()), binary: binary, profiled: o.profiles != ""}
 	for _, step := range []func(context.Context) error{s.addCluster, s.addMCP, s.addHoles, s.addWatches, s.addOperator} {
 		if err := step(ctx); err != nil {
 			return s, err
@@ -138,7 +140,7 @@ func (s *site) addOperator(ctx context.Context) error {
 
 func (s *site) startOperator(ctx context.Context) error {
 	var err error
-	if s.operator, err = startOperator(ctx, s.dir, s.binary, s.cluster); err != nil {
+	if s.operator, err = startOperator(ctx, s.dir, s.binary, s.cluster, s.profiled); err != nil {
 		return err
 	}
 	_, err = until(ctx, time.Minute, "the operator starts", func() (bool, error) {

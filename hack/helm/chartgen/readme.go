@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-//go:embed readme.md
+//go:embed readme.md.tmpl
 var readme string
 
-// writeReadme writes the introduction of readme.md and the table of values.
+// writeReadme writes the introduction of readme.md.tmpl and the table of values.
 func writeReadme(file string, values *value) error {
 	var out strings.Builder
 	out.WriteString(readme)

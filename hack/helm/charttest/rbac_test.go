@@ -75,6 +75,21 @@ func TestRBAC(t *testing.T) {
 	}
 }
 
+// TestRBACOfKustomize: config/namespaced limits the operator to a namespace,
+// too.
+func TestRBACOfKustomize(t *testing.T) {
+	o := kustomize(t, "namespaced")
+	want := map[string][]any{
+		"*": rulesOf(t, "metrics_auth_role.yaml"), "team-a": rulesOf(t, "role.yaml"), "espalier-system": rulesOf(t, "namespace_role.yaml"),
+	}
+	if diff := cmp.Diff(want, granted(t, o)); diff != "" {
+		t.Errorf("rules by namespace, * is all (-want +got):\n%s", diff)
+	}
+	if !slices.Contains(args(t, o), "--watch-namespace=team-a") {
+		t.Errorf("flags are %q", args(t, o))
+	}
+}
+
 // granted are the rules that bindings give to the operator's account, by
 // namespace, in the order of the bindings' names.
 func granted(t *testing.T, o objects) map[string][]any {

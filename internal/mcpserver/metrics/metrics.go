@@ -18,7 +18,8 @@ const namespace = "espalier_server"
 // Metrics are the metrics of one server. Labels hold names of the catalog and
 // words of our own, never anything a caller chose.
 type Metrics struct {
-	registry *prometheus.Registry
+	registry   *prometheus.Registry
+	collectors []prometheus.Collector
 
 	calls       *prometheus.CounterVec
 	entries     *prometheus.CounterVec
@@ -64,8 +65,8 @@ func New(version string) *Metrics {
 	changed := counter("list_changed_total", "Changes of lists that subscribers were told of.")
 	audit := counter("audit_failures_total", "Lines of the audit log that could not be written.")
 	build := gauge("build_info", "1 for the version of the server.", "version")
-	m.registry.MustRegister(m.calls, m.entries, m.durations, m.refused, m.ruleFailed, m.tokens, m.reloads, m.catalog, inFlight, streams, tools, notServed, loaded, changed, audit, build,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.Register(m.calls, m.entries, m.durations, m.refused, m.ruleFailed, m.tokens, m.reloads, m.catalog, inFlight, streams, tools, notServed, loaded, changed, audit, build)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.InFlight, m.Streams = inFlight.WithLabelValues(), streams.WithLabelValues()
 	m.Tools, m.NotServed, m.catalogTime = tools.WithLabelValues(), notServed.WithLabelValues(), loaded.WithLabelValues()
 	m.ListChanged, m.AuditFailures = changed.WithLabelValues(), audit.WithLabelValues()
@@ -80,7 +81,7 @@ func (m *Metrics) Handler() http.Handler {
 
 // Sessions has count tell how many sessions there are.
 func (m *Metrics) Sessions(count func() int) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "sessions", Help: "Sessions of legacy clients that this replica has.",
 	}, func() float64 { return float64(count()) }))
 }
@@ -88,7 +89,12 @@ func (m *Metrics) Sessions(count func() int) {
 // Register adds the metrics of a part of the server.
 func (m *Metrics) Register(collectors ...prometheus.Collector) {
 	m.registry.MustRegister(collectors...)
+	m.collectors = append(m.collectors, collectors...)
 }
+
+// Collectors are all but those of Go and of the process, for who describes
+// them.
+func (m *Metrics) Collectors() []prometheus.Collector { return m.collectors }
 
 // Call notes a finished call. tool is empty for one that is not served.
 func (m *Metrics) Call(tool, costCategory, outcome string, took time.Duration) {

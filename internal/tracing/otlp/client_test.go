@@ -172,7 +172,7 @@ func TestUploadFails(t *testing.T) {
 
 // TestCertificate: a collector with a certificate of an authority of its own.
 func TestCertificate(t *testing.T) {
-	c, server, got := collecting(t, (*httptest.Server).StartTLS)
+	_, server, got := collecting(t, (*httptest.Server).StartTLS)
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestCertificate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c = newClient(s)
+		c := newClient(s)
 		_ = c.Stop(context.Background()) // It does not try again.
 		if err := c.UploadTraces(t.Context(), oneSpan); (err == nil) != trusts || len(*got) > 0 != trusts {
 			t.Errorf("trusted: %t, %d attempts, %v", trusts, len(*got), err)
