@@ -6,6 +6,7 @@ package harness
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,8 @@ type Peer struct {
 	URL  string
 	// Host header, as clients of the Service would send it.
 	Host string
+	// Client that asks; nil is one that keeps connections.
+	Client *http.Client
 }
 
 // PodPeer is the MCP endpoint of one pod of the shared image.
@@ -170,7 +173,7 @@ func (p *Peer) send(ctx context.Context, method, name string, params map[string]
 	if name != "" {
 		req.Header.Set(mcp.HeaderName, name)
 	}
-	return uncached.Do(req)
+	return cmp.Or(p.Client, uncached).Do(req)
 }
 
 // message is a JSON-RPC message.
