@@ -10,6 +10,9 @@
 #
 #   E2E_SOAK=1      only what takes longer than CI has time for, at its full length
 #   E2E_KEEP=1      leave a cluster that was started here running
+# The network plugin of a cluster of one's own must enforce NetworkPolicies;
+# where it does not, add -ginkgo.skip=NetworkPolicy.
+#
 #   E2E_INSTALLED=1 the operator and the images are there already
 set -euo pipefail
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
@@ -36,6 +39,7 @@ fixtures() {
 }
 
 use_cluster
+if [[ -n $LOCAL ]]; then step 'Enforce network policies' cluster up --network-policies; fi
 if [[ -z ${E2E_INSTALLED:-} ]]; then
   step 'Build the operator and the server, and their images' operator_images
   step 'Build the fixtures' fixtures
@@ -45,6 +49,8 @@ if [[ -z ${E2E_INSTALLED:-} ]]; then
   if [[ -n ${E2E_SOAK:-} ]]; then step 'Make what upgrades go from and to' installations; fi
 fi
 export E2E_KUBECONFIG=$KUBECONFIG
+HELM=$(hack/tool helm)
+export HELM
 filter='!soak'
 if [[ -n ${E2E_SOAK:-} ]]; then filter='soak || longer'; fi
 step 'Test' go test ./test/e2e -count=1 -timeout=60m -v -args \

@@ -74,11 +74,11 @@ type MCPServerList struct {
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Stdio') == has(self.stdio)",message="stdio is for type Stdio, and needed there"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'External') == has(self.external)",message="external is for type External, and needed there"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.tools) || has(self.limits) || has(self.cacheSeconds) || has(self.cors) || has(self.publicURL) || has(self.serverInfo))",message="tools, limits, cacheSeconds, cors, publicURL and serverInfo need type Tools or Stdio: Espalier does not stand in front of a Container or an External server"
-// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.auth) || has(self.access) || has(self.accessDefault) || has(self.extensions))",message="auth, access, accessDefault and extensions need type Tools or Stdio: a Container or an External server decides by itself who may call it"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !(has(self.auth) || has(self.access) || has(self.accessDefault) || has(self.extensions) || has(self.tls))",message="auth, access, accessDefault, extensions and tls need type Tools or Stdio: a Container or an External server decides by itself who may call it, and how"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.sessions)",message="sessions needs type Tools or Stdio: a Container or an External server has its sessions to itself"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.transports)",message="transports is for types Tools and Stdio: a Container has container.path, an External server has external.url"
 // +kubebuilder:validation:XValidation:rule="!has(self.transports) || self.transports.all(a, self.transports.exists_one(b, (has(a.path) ? a.path : a.type == 'SSE' ? '/sse' : a.type == 'WebSocket' ? '/ws' : '/mcp') == (has(b.path) ? b.path : b.type == 'SSE' ? '/sse' : b.type == 'WebSocket' ? '/ws' : '/mcp')))",message="two transports cannot share a path (the defaults are /mcp, /sse and /ws)"
-// +kubebuilder:validation:XValidation:rule="self.type != 'External' || !(has(self.workload) || has(self.suspend) || has(self.startupTimeoutSeconds) || has(self.terminationGracePeriodSeconds))",message="workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none"
+// +kubebuilder:validation:XValidation:rule="self.type != 'External' || !(has(self.workload) || has(self.networkPolicy) || has(self.suspend) || has(self.startupTimeoutSeconds) || has(self.terminationGracePeriodSeconds))",message="workload, networkPolicy, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="self.type != 'External' || !has(self.probe) || !(has(self.probe.gateReadiness) || has(self.probe.via))",message="probe.gateReadiness and probe.via need pods, and type External has none"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.external.auth) || !has(self.external.headers) || self.external.headers.all(h, h.name.lowerAscii() != 'authorization')",message="external.auth sets the header Authorization: leave it out of external.headers"
 // +kubebuilder:validation:XValidation:rule="!has(self.upstreams) || has(self.auth) && (has(self.auth.jwt) || has(self.auth.serviceAccounts)) || self.upstreams.all(u, (!has(u.auth) || !has(u.auth.oauthTokenExchange)) && (!has(u.openAPI) || !has(u.openAPI.auth) || !has(u.openAPI.auth.oauthTokenExchange)))",message="oauthTokenExchange exchanges the callers' own tokens: set auth.jwt or auth.serviceAccounts"
@@ -86,6 +86,7 @@ type MCPServerList struct {
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.contract) || !(has(self.contract.onDrift) && self.contract.onDrift == 'Hide')",message="contract.onDrift Hide needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server and can withhold nothing of it"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.contract) || !has(self.contract.tools) || self.contract.tools.all(t, !has(t.upstreamDigest))",message="contract.tools[].upstreamDigest needs type Tools or Stdio: only those have upstreams"
 // +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.upstreams)",message="upstreams needs type Tools or Stdio: Espalier does not stand in front of a Container or an External server"
+// +kubebuilder:validation:XValidation:rule="self.type in ['Tools', 'Stdio'] || !has(self.networkPolicy) || !has(self.networkPolicy.egress) || !has(self.networkPolicy.egress.upstreams)",message="networkPolicy.egress.upstreams needs type Tools or Stdio: nobody knows what the image of a Container connects to. Use namespaces and cidrs"
 type MCPServerSpec struct {
 	// type says what runs behind the server. The member of that name is set,
 	// and no other.
@@ -223,6 +224,16 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:Minimum=10
 	// +kubebuilder:validation:Maximum=3600
 	TerminationGracePeriodSeconds *int32 `json:"terminationGracePeriodSeconds,omitempty"`
+
+	// tls makes the Service's port speak TLS, and nothing else. status.url is
+	// https then.
+	// +optional
+	TLS *ServerTLS `json:"tls,omitempty"`
+
+	// networkPolicy limits who may connect to the pods, and where they may
+	// connect to. Absent, there is no NetworkPolicy of Espalier's.
+	// +optional
+	NetworkPolicy *NetworkPolicy `json:"networkPolicy,omitempty"`
 
 	// workload is how the pods run.
 	// +optional

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/espalier-dev/espalier/internal/controller"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
@@ -25,6 +27,7 @@ type flags struct {
 	mirrors          resources.Mirrors
 	runAsUser        string
 	podSecurity      string
+	operatorLabels   map[string]string
 
 	namespace   string
 	namespaces  []string
@@ -55,6 +58,8 @@ func newFlags(fs *flag.FlagSet) *flags {
 	fs.Func("registry-mirror", "Where images of a registry are pulled from instead, those that MCPServers name as well: REGISTRY=PREFIX. docker.io is the registry of names without one. May be repeated.", f.mirrors.Add)
 	fs.StringVar(&f.runAsUser, "run-as-user", strconv.FormatInt(resources.DefaultRunAsUser, 10), "User of pods of the shared image; empty leaves it to the platform, as OpenShift wants.")
 	fs.StringVar(&f.podSecurity, "pod-security", "restricted", "Pod Security level that pod templates are judged by: privileged, baseline or restricted.")
+	f.operatorLabels = map[string]string{"control-plane": "controller-manager"}
+	fs.Func("operator-pod-labels", "Labels of the operator's own pods, as in KEY=VALUE,KEY=VALUE: the NetworkPolicies of servers let them in, in the operator's namespace (default \"control-plane=controller-manager\").", f.parseLabels)
 	fs.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "Namespace of the operator, for its Lease and its keys. Defaults to POD_NAMESPACE.")
 	fs.Func("watch-namespace", "Namespace to work in; may be repeated. Default: all.", func(s string) error {
 		f.namespaces = append(f.namespaces, s)
@@ -86,6 +91,18 @@ func (f *flags) parseCIDRs(s string) error {
 	return nil
 }
 
+func (f *flags) parseLabels(s string) error {
+	parsed, err := labels.ConvertSelectorToLabelsMap(s)
+	if err != nil {
+		return err
+	}
+	if len(parsed) == 0 {
+		return errors.New("name a label: without one every pod of the namespace would be let in")
+	}
+	f.operatorLabels = parsed
+	return nil
+}
+
 // check refuses what could not work, before anything starts.
 func (f *flags) check() error {
 	switch {
@@ -107,7 +124,10 @@ func (f *flags) check() error {
 }
 
 func (f *flags) resources() resources.Options {
-	out := resources.Options{ServerImage: f.serverImage, ImagePullSecrets: f.imagePullSecrets, Mirrors: f.mirrors, PodSecurity: f.podSecurity}
+	out := resources.Options{
+		ServerImage: f.serverImage, ImagePullSecrets: f.imagePullSecrets, Mirrors: f.mirrors, PodSecurity: f.podSecurity,
+		Operator: resources.Pods{Namespace: f.namespace, Labels: f.operatorLabels},
+	}
 	if f.runAsUser != "" {
 		// check has parsed it before.
 		user, _ := strconv.ParseInt(f.runAsUser, 10, 64)

@@ -75,11 +75,17 @@ func TestChartFlags(t *testing.T) {
 		ServerImage: "registry.example.com/espalier/shared/server:v1.2.2", ImagePullSecrets: []string{"org-cred", "registry"},
 		Mirrors:     resources.Mirrors{"docker.io": "registry.example.com/docker", "ghcr.io": "registry.example.com/github"},
 		PodSecurity: "baseline",
+		Operator:    resources.Pods{Namespace: f.namespace, Labels: map[string]string{"control-plane": "controller-manager"}},
 	}
 	if diff := cmp.Diff(want, f.resources()); diff != "" {
 		t.Errorf("options of all values (-want +got):\n%s", diff)
 	}
 
+	for _, text := range []string{"", "a in (b, c)", "!a", "a=b=c"} {
+		if _, err := parseFlags(t, "--server-image=a", "--namespace=b", "--operator-pod-labels="+text); err == nil {
+			t.Errorf("labels %q are taken", text)
+		}
+	}
 	f, err = parseFlags(t, chartArgs(t, "namespaced")...)
 	if err != nil {
 		t.Fatal(err)

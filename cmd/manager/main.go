@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/espalier-dev/espalier/internal/clusterhost"
 	"github.com/espalier-dev/espalier/internal/clusterkeys"
 	"github.com/espalier-dev/espalier/internal/controller"
 	"github.com/espalier-dev/espalier/internal/keys"
@@ -150,7 +151,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, f *flags, tracer *tracing.Trace
 		return nil, none, fmt.Errorf("--pod-security: %w", err)
 	}
 	probeClient := mcpprobe.New(mcpprobe.Options{
-		Policy: mcpprobe.Policy{Deny: f.denyCIDRs}, Version: version.Version, Proxy: http.ProxyFromEnvironment,
+		Policy: mcpprobe.Policy{Deny: f.denyCIDRs}, Version: version.Version, Proxy: clusterhost.Proxy(http.ProxyFromEnvironment),
 	})
 	probes := prober.New(prober.Options{
 		Probe: probeClient.Probe, Drain: probeClient.Close,

@@ -32,13 +32,19 @@ func TestMain(m *testing.M) {
 // mounted is a folder with the catalog of a small server.
 func mounted(t *testing.T) string {
 	t.Helper()
+	return mountedWith(t, serverconfig.Tool{
+		Name: "ping", Source: "mcptool/ping", Definition: json.RawMessage(`{"name":"ping","inputSchema":{"type":"object"}}`),
+		Expression: &serverconfig.Result{Text: "'pong'"},
+	})
+}
+
+// mountedWith is a folder with the catalog of a server that has these tools.
+func mountedWith(t *testing.T, tools ...serverconfig.Tool) string {
+	t.Helper()
 	set, err := serverconfig.Cut(&serverconfig.Config{
 		Version: serverconfig.Version, Server: serverconfig.ServerInfo{Name: "desk", Version: "1.0.0"},
 		Transports: []serverconfig.Transport{{Type: serverconfig.TransportStreamableHTTP, Path: "/mcp"}},
-		Tools: []serverconfig.Tool{{
-			Name: "ping", Source: "mcptool/ping", Definition: json.RawMessage(`{"name":"ping","inputSchema":{"type":"object"}}`),
-			Expression: &serverconfig.Result{Text: "'pong'"},
-		}},
+		Tools:      tools,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -59,6 +59,7 @@ func Build(server *mcpv1.MCPServer, registrations []*Compiled, trust serverconfi
 		c.Config.Requires = append(c.Config.Requires, serverconfig.FeatureTransports)
 	}
 	c.secure(server)
+	c.serveTLS(server)
 	if p := server.Spec.Tools; p != nil && p.Retrieve != nil && *p.Retrieve {
 		c.Config.Retrieve = true
 		c.Config.Require(serverconfig.FeatureRetrieve)

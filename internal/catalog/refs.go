@@ -89,8 +89,8 @@ func TLSRefs(t *mcpv1.ClientTLS) []Ref {
 	}
 	if c := t.ClientCertificateRef; c != nil {
 		refs = append(refs,
-			Ref{Kind: RefSecret, Name: c.Name, Key: "tls.crt"},
-			Ref{Kind: RefSecret, Name: c.Name, Key: "tls.key"})
+			Ref{Kind: RefSecret, Name: c.Name, Key: keyCert},
+			Ref{Kind: RefSecret, Name: c.Name, Key: keyKey})
 	}
 	return refs
 }

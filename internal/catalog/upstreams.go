@@ -78,7 +78,7 @@ func dereference(server *mcpv1.MCPServer, name string, lookup func(string) *mcpv
 	case target.Spec.External != nil:
 		return target.Spec.External, Verdict{Accepted: true}
 	}
-	return &mcpv1.Connection{URL: address(target)}, Verdict{Accepted: true}
+	return &mcpv1.Connection{URL: address(target), TLS: ClientTLS(target)}, Verdict{Accepted: true}
 }
 
 // reaches reports whether following serverRefs from server leads to name.

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +41,7 @@ var childKinds = []struct {
 	{"Service", "services", &corev1.Service{}, func() client.ObjectList { return &corev1.ServiceList{} }},
 	{"ConfigMap", "configmaps", &corev1.ConfigMap{}, func() client.ObjectList { return &corev1.ConfigMapList{} }},
 	{"PodDisruptionBudget", "poddisruptionbudgets.policy", &policyv1.PodDisruptionBudget{}, func() client.ObjectList { return &policyv1.PodDisruptionBudgetList{} }},
+	{"NetworkPolicy", "networkpolicies.networking.k8s.io", &networkingv1.NetworkPolicy{}, func() client.ObjectList { return &networkingv1.NetworkPolicyList{} }},
 }
 
 func resourceOf(kind string) string {

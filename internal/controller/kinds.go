@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +20,7 @@ var childGroups = map[string]schema.GroupVersion{
 	"Service":             corev1.SchemeGroupVersion,
 	"ConfigMap":           corev1.SchemeGroupVersion,
 	"PodDisruptionBudget": policyv1.SchemeGroupVersion,
+	"NetworkPolicy":       networkingv1.SchemeGroupVersion,
 }
 
 func kindOf(kind string) schema.GroupVersionKind { return childGroups[kind].WithKind(kind) }

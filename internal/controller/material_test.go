@@ -64,6 +64,30 @@ func TestDialMaterial(t *testing.T) {
 	}
 }
 
+// TestServingMaterial: the probe of a server with a certificate of its own
+// trusts the authority beside it, and follows when that changes.
+func TestServingMaterial(t *testing.T) {
+	w := newWorld(t, `{tls: {secretRef: {name: web}}}`)
+	w.secret("web", "tls.crt", "tls.key", "ca.crt")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "ns"}, Data: map[string][]byte{"tls.crt": []byte("CERT"), "tls.key": []byte("KEY"), "ca.crt": []byte("CA")}}
+	r := &MCPServerReconciler{APIReader: fake.NewClientBuilder().WithObjects(secret).Build()}
+	if err := r.readDialMaterial(t.Context(), w.scope()); err != nil {
+		t.Fatal(err)
+	}
+	want := mcpprobe.TLS{ServerName: "web-mcp.ns.svc", CAPEM: []byte("CA")}
+	if diff := cmp.Diff(want, w.memory.dial.tls); diff != "" {
+		t.Errorf("TLS (-want +got):\n%s", diff)
+	}
+	before := w.scope().identity()
+	w.server.Spec.TLS.ServerName = "mcp.example.com"
+	if err := r.readDialMaterial(t.Context(), w.scope()); err != nil {
+		t.Fatal(err)
+	}
+	if w.memory.dial.tls.ServerName != "mcp.example.com" || w.scope().identity() == before {
+		t.Error("another name is dialled as before")
+	}
+}
+
 // TestCatalogTooLarge: it is told with what to do, the pods keep what they
 // have, and the status still names that.
 func TestCatalogTooLarge(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
@@ -143,7 +144,8 @@ func (r *MCPServerReconciler) applyCatalog(ctx context.Context, s *serverScope) 
 	return nil
 }
 
-// applyWorkload writes Services, PodDisruptionBudget and Deployment. One that
+// applyWorkload writes Services, PodDisruptionBudget, NetworkPolicy and
+// Deployment, the policy before the pods that it is for. One that
 // is refused does not keep the others back; the first refusal is told.
 func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope) error {
 	if !resources.HasPods(s.server) {
@@ -174,6 +176,12 @@ func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope)
 			return nil
 		},
 		func() error {
+			if policy := r.networkPolicy(s); policy != nil {
+				return r.apply(ctx, s, policy)
+			}
+			return nil
+		},
+		func() error {
 			deployment, err := r.renderDeployment(s, stage.image)
 			if err != nil {
 				return err
@@ -192,6 +200,15 @@ func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope)
 		}
 	}
 	return refused
+}
+
+// networkPolicy that the server wants, or nil.
+func (r *MCPServerReconciler) networkPolicy(s *serverScope) *networkingv1.NetworkPolicy {
+	var config *serverconfig.Config
+	if s.catalog != nil {
+		config = s.catalog.Config
+	}
+	return r.Resources.NetworkPolicy(s.server, config)
 }
 
 func (r *MCPServerReconciler) renderDeployment(s *serverScope, image string) (*appsv1.Deployment, error) {
@@ -233,6 +250,9 @@ func (r *MCPServerReconciler) pruneChildren(ctx context.Context, s *serverScope)
 		}
 		if resources.PodDisruptionBudget(s.server) != nil {
 			wanted[childKey{"PodDisruptionBudget", name}] = true
+		}
+		if s.server.Spec.NetworkPolicy != nil {
+			wanted[childKey{"NetworkPolicy", name}] = true
 		}
 	}
 	switch {

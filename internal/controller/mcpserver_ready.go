@@ -113,7 +113,7 @@ func blockedVerdict(s *serverScope, e *evaluation) *verdict {
 	case e.zero:
 		return nil
 	case e.noTraffic(s):
-		refs = slices.Concat(envRefs(s.server), volumeRefs(s.server))
+		refs = slices.Concat(envRefs(s.server), volumeRefs(s.server), catalog.ServingRefs(s.server))
 	case e.healthy.reason == mcpv1.ReasonAuthRequired:
 		refs = probeRefs(s.server)
 	}

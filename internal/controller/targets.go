@@ -226,6 +226,7 @@ type dialMaterial struct {
 // probeRefs are the references that the operator itself reads to dial.
 func probeRefs(server *mcpv1.MCPServer) []catalog.Ref {
 	refs := catalog.ConnectionRefs(server.Spec.External)
+	refs = append(refs, catalog.TLSRefs(catalog.ClientTLS(server))...)
 	if p := server.Spec.Probe; p != nil {
 		refs = append(refs, catalog.HeaderRefs(p.Headers)...)
 	}
@@ -238,6 +239,7 @@ func (r *MCPServerReconciler) readDialMaterial(ctx context.Context, s *serverSco
 	refs := probeRefs(s.server)
 	version := resources.Hash(map[string]any{
 		"refs": s.versions(refs), "external": s.server.Spec.External, "probe": s.server.Spec.Probe,
+		"tls": s.server.Spec.TLS,
 	})
 	if s.memory.dial.version == version {
 		return nil
@@ -249,6 +251,9 @@ func (r *MCPServerReconciler) readDialMaterial(ctx context.Context, s *serverSco
 	s.memory.dial = dialMaterial{version: version, headers: probeHeaders(s.server, values), oauth: probeOAuth(s.server, values)}
 	if e := s.server.Spec.External; e != nil {
 		s.memory.dial.tls = probeTLS(e.TLS, values)
+	}
+	if t := catalog.ClientTLS(s.server); t != nil {
+		s.memory.dial.tls = probeTLS(t, values)
 	}
 	return nil
 }

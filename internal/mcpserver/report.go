@@ -23,6 +23,7 @@ func files(config *serverconfig.Config) []string {
 	if a := config.Auth; a != nil && a.JWT != nil {
 		all = append(all, a.JWT.TLS.Files()...)
 	}
+	all = append(all, config.TLS.Files()...)
 	for i := range config.Tools {
 		all = append(all, handlers.Files(&config.Tools[i])...)
 	}
@@ -102,6 +103,8 @@ func (s *Server) Ready() (bool, string) {
 		return false, "Draining"
 	case s.registry.Snapshot() == nil:
 		return false, "NoCatalog"
+	case !s.serving.Ready():
+		return false, "NoCertificate"
 	case !s.peers.Settled():
 		return false, "PeersPending"
 	case !s.composed.Load():

@@ -32,6 +32,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/metrics"
 	"github.com/espalier-dev/espalier/internal/mcpserver/peers"
 	"github.com/espalier-dev/espalier/internal/mcpserver/registry"
+	"github.com/espalier-dev/espalier/internal/mcpserver/serving"
 	"github.com/espalier-dev/espalier/internal/mcpserver/session"
 	"github.com/espalier-dev/espalier/internal/mcpserver/ssehttp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/stdio"
@@ -104,6 +105,7 @@ type Server struct {
 	factory     *handlers.Factory
 	auth        *auth.Keeper
 	gate        *httpgate.Gate
+	serving     *serving.Keeper
 	hidden      []string // extensions, as they were logged last
 	watcher     *catalogfile.Watcher
 	upstreams   *upstream.Manager
@@ -141,6 +143,7 @@ func New(options Options) *Server {
 	s.factory.Tokens = s.metrics.Token
 	s.auth = auth.NewKeeper(auth.Options{KeysDir: options.APIKeysDir, Client: s.factory.Client, Log: s.log})
 	s.gate = httpgate.New(s.metrics)
+	s.serving = serving.New(s.credentials, s.servingTLS, s.log)
 	s.loader.changed = make(chan struct{}, 1)
 	s.upstreams = upstream.New(upstream.Options{
 		Client: s.factory.Client, Authorizer: s.factory.Authorizer, Operation: s.factory.Operation, Credentials: s.credentials,
@@ -151,6 +154,7 @@ func New(options Options) *Server {
 	s.factory.Upstreams = s.upstreams
 	s.metrics.Register(s.upstreams.Collectors()...)
 	s.peers = peers.New(options.Peers, s.log)
+	s.peers.Encrypt(s.serving.Wanted, s.serving.Client())
 	s.engine = engine.New(s.registry, s.metrics, s.log, options.Middleware...)
 	s.engine.Trace(options.Tracer)
 	s.engine.Audit(s.audited(options.Audit))
@@ -194,7 +198,7 @@ func (s *Server) Start() error {
 	s.join()
 	watch, cancelWatcher := context.WithCancel(base)
 	s.cancelAll, s.cancelWatcher = cancelAll, cancelWatcher
-	s.main = s.newHTTP(base, http.HandlerFunc(s.route))
+	s.main = s.newHTTP(base, http.HandlerFunc(s.encrypted))
 	s.internal = s.newHTTP(base, admin.Handler(s, s.metrics.Handler(), peers.Receive(http.HandlerFunc(s.route))))
 	s.background.Go(func() { s.watcher.Run(watch) })
 	s.background.Go(func() { s.recompose(watch) })
@@ -208,8 +212,12 @@ func (s *Server) Start() error {
 	if s.stdio != nil {
 		s.background.Go(func() { s.settle(watch) })
 	}
-	s.serve(s.main, s.mainListen)
-	s.serve(s.internal, s.adminListen)
+	if s.mainListen != nil {
+		s.serve(s.main, s.serving.Listen(s.mainListen))
+	}
+	if s.adminListen != nil {
+		s.serve(s.internal, s.serving.ListenEither(s.adminListen))
+	}
 	return nil
 }
 
@@ -287,9 +295,6 @@ func (s *Server) newHTTP(base context.Context, h http.Handler) *http.Server {
 }
 
 func (s *Server) serve(server *http.Server, listener net.Listener) {
-	if listener == nil {
-		return
-	}
 	s.background.Go(func() {
 		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- err

@@ -64,7 +64,10 @@ var goldens = map[string]struct {
   transports: [{type: StreamableHTTP, path: /tools}]
   probe: {gateReadiness: true}
   startupTimeoutSeconds: 30
-  terminationGracePeriodSeconds: 90` + maximalWorkload,
+  terminationGracePeriodSeconds: 90
+  networkPolicy:
+    ingress: {sameNamespace: false, namespaces: [{matchLabels: {team: agents}}], cidrs: [192.0.2.0/24]}
+    egress: {namespaces: [{matchLabels: {kubernetes.io/metadata.name: db}}], cidrs: [0.0.0.0/0, "2001:db8::/32"], exceptCIDRs: [10.0.0.0/8], ports: [443]}` + maximalWorkload,
 		refs: []catalog.Ref{configMap("ca", "ca.crt"), secret("api", "key"), secret("api", "token"), secret("clients", ""), secret("other", "token")},
 		env:  "0123456789abcdef",
 		options: func(o *Options) {
@@ -86,6 +89,7 @@ var goldens = map[string]struct {
   type: Container
   container: {image: "ghcr.io/acme/orders:1", port: 3000, path: /v1/mcp, command: [orders], args: [--mcp, "--log=info"]}
   replicas: 2
+  networkPolicy: {ingress: {}, egress: {}}
   probe: {gateReadiness: true}` + maximalWorkload,
 		env: "0123456789abcdef",
 	},

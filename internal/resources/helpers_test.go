@@ -43,7 +43,10 @@ func server(t *testing.T, spec string) *mcpv1.MCPServer {
 // options of an operator with its defaults.
 func options() Options {
 	user := DefaultRunAsUser
-	return Options{ServerImage: "ghcr.io/espalier-dev/server:v0.1.0", RunAsUser: &user, PodSecurity: "restricted"}
+	return Options{
+		ServerImage: "ghcr.io/espalier-dev/server:v0.1.0", RunAsUser: &user, PodSecurity: "restricted",
+		Operator: Pods{Namespace: "espalier-system", Labels: map[string]string{"control-plane": "controller-manager"}},
+	}
 }
 
 func secret(name, key string) catalog.Ref {
@@ -79,6 +82,13 @@ func children(t *testing.T, o Options, in TemplateInput) []runtime.Object {
 	}
 	if pdb := PodDisruptionBudget(in.Server); pdb != nil {
 		out = append(out, pdb)
+	}
+	var config *serverconfig.Config
+	if Fronted(in.Server) {
+		config = catalog.Build(in.Server, nil, serverconfig.ProbeTrust{}).Config
+	}
+	if policy := o.NetworkPolicy(in.Server, config); policy != nil {
+		out = append(out, policy)
 	}
 	d, err := o.Deployment(in, nil)
 	if err != nil {

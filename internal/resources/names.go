@@ -31,7 +31,8 @@ const (
 	portNameInternal = "internal"
 )
 
-// Name of the Deployment, the Service and the PodDisruptionBudget of server.
+// Name of the Deployment, the Service, the PodDisruptionBudget and the
+// NetworkPolicy of server.
 func Name(server *mcpv1.MCPServer) string { return server.Name + "-mcp" }
 
 // PeersName of the headless Service by which replicas find each other.
@@ -55,9 +56,7 @@ func Fronted(server *mcpv1.MCPServer) bool {
 }
 
 // Host is the Service's DNS name, as clients in the cluster use it.
-func Host(server *mcpv1.MCPServer) string {
-	return Name(server) + "." + server.Namespace + ".svc"
-}
+func Host(server *mcpv1.MCPServer) string { return catalog.ServiceHost(server) }
 
 // URL of server for clients in the cluster. That of an External server has
 // neither its query nor its credentials.
@@ -74,6 +73,9 @@ func URL(server *mcpv1.MCPServer) string {
 	scheme := "http"
 	if transport == mcpv1.TransportWebSocket {
 		scheme = "ws"
+	}
+	if server.Spec.TLS != nil {
+		scheme += "s"
 	}
 	return fmt.Sprintf("%s://%s:%d%s", scheme, Host(server), PortMCP, path)
 }

@@ -11,6 +11,8 @@ func TestURL(t *testing.T) {
 		`transports: [{type: StreamableHTTP, path: /x}]`:                                       "http://weather-mcp.team-a.svc:8080/x",
 		`transports: [{type: WebSocket}, {type: SSE, path: /events}]`:                          "http://weather-mcp.team-a.svc:8080/events",
 		`transports: [{type: WebSocket}]`:                                                      "ws://weather-mcp.team-a.svc:8080/ws",
+		`tls: {secretRef: {name: s}}`:                                                          "https://weather-mcp.team-a.svc:8080/mcp",
+		`{transports: [{type: WebSocket}], tls: {secretRef: {name: s}}}`:                       "wss://weather-mcp.team-a.svc:8080/ws",
 		`{type: Container, container: {image: i, port: 3000, path: /v1}}`:                      "http://weather-mcp.team-a.svc:8080/v1",
 		`{type: External, external: {url: "https://mcp.example.com/mcp?token=s3cr3t"}}`:        "https://mcp.example.com/mcp",
 		`{type: External, external: {url: "https://user:s3cr3t@mcp.example.com:8443/mcp#s3"}}`: "https://mcp.example.com:8443/mcp",

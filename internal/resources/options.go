@@ -17,6 +17,8 @@ type Options struct {
 	// PodSecurity is the level that pods are judged by: privileged, baseline
 	// or restricted.
 	PodSecurity string
+	// Operator is the operator itself, which NetworkPolicies let in.
+	Operator Pods
 }
 
 // DefaultRunAsUser is the user of pods of the shared image.

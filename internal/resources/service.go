@@ -15,6 +15,9 @@ import (
 // Service of server.
 func Service(server *mcpv1.MCPServer) *corev1.Service {
 	appProtocol := "http"
+	if server.Spec.TLS != nil {
+		appProtocol = "https"
+	}
 	return &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: objectMeta(server, Name(server)),

@@ -25,6 +25,15 @@ func TestPeersService(t *testing.T) {
 	}
 }
 
+// TestAppProtocol: meshes and gateways are told what the port speaks.
+func TestAppProtocol(t *testing.T) {
+	for spec, want := range map[string]string{`{}`: "http", `tls: {secretRef: {name: s}}`: "https"} {
+		if got := *Service(server(t, spec)).Spec.Ports[0].AppProtocol; got != want {
+			t.Errorf("%s: got %s", spec, got)
+		}
+	}
+}
+
 // TestScalingRollsNothingOut: pods do not know how many they are.
 func TestScalingRollsNothingOut(t *testing.T) {
 	hash := func(spec string) string {

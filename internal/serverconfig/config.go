@@ -33,7 +33,7 @@ const (
 // Features are the values of Config.Requires that this build understands.
 var Features = []string{
 	FeatureUpstreams, FeatureStdio, FeaturePerClient, FeatureOpenAPI, FeatureAuth, FeatureAccess, FeatureLimitRules, FeatureContract,
-	FeatureUpstreamsWhen, FeatureUpstreamHandler, FeatureRetrieve, FeatureTransports, FeatureConnectionAuth,
+	FeatureUpstreamsWhen, FeatureUpstreamHandler, FeatureRetrieve, FeatureTransports, FeatureConnectionAuth, FeatureTLS,
 }
 
 // Config is all that one shared server serves. Its canonical JSON (Encode) is
@@ -61,6 +61,8 @@ type Config struct {
 	// Access says who sees and calls what; nil is everybody everything.
 	// Requires FeatureAccess.
 	Access *Access `json:"access,omitempty"`
+	// TLS of the port that clients call; nil is plain HTTP. Requires FeatureTLS.
+	TLS *ServingTLS `json:"tls,omitempty"`
 	// Extensions that are declared in the capabilities.
 	Extensions []Extension `json:"extensions,omitempty"`
 

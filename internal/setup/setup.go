@@ -9,6 +9,7 @@ package setup
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -46,6 +47,7 @@ func CacheOptions(namespaces []string) cache.Options {
 			&corev1.Service{}:               owned,
 			&corev1.ConfigMap{}:             owned,
 			&policyv1.PodDisruptionBudget{}: owned,
+			&networkingv1.NetworkPolicy{}:   owned,
 			&corev1.Pod{}: {
 				Label:     labels.NewSelector().Add(*ofServers),
 				Transform: stripPod,

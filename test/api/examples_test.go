@@ -82,14 +82,37 @@ var rules = map[string]examples{
 			`{transports: [{type: SSE, path: /ws}, {type: WebSocket}]}`,
 		},
 	},
-	"workload, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none": {
+	"workload, networkPolicy, suspend, startupTimeoutSeconds and terminationGracePeriodSeconds need pods, and type External has none": {
 		good: []string{`{type: Container, container: {image: a}, workload: {labels: {a: b}}, suspend: true, startupTimeoutSeconds: 1, terminationGracePeriodSeconds: 10}`},
 		bad: []string{
 			`{type: External, external: {url: "http://a"}, workload: {labels: {a: b}}}`,
+			`{type: External, external: {url: "http://a"}, networkPolicy: {ingress: {}}}`,
 			`{type: External, external: {url: "http://a"}, suspend: true}`,
 			`{type: External, external: {url: "http://a"}, startupTimeoutSeconds: 1}`,
 			`{type: External, external: {url: "http://a"}, terminationGracePeriodSeconds: 10}`,
 		},
+	},
+	"networkPolicy.egress.upstreams needs type Tools or Stdio: nobody knows what the image of a Container connects to. Use namespaces and cidrs": {
+		good: []string{
+			`{networkPolicy: {egress: {upstreams: false}}}`,
+			`{type: Container, container: {image: a}, networkPolicy: {ingress: {}, egress: {}}}`,
+		},
+		bad: []string{`{type: Container, container: {image: a}, networkPolicy: {egress: {upstreams: true}}}`},
+	},
+	"a CIDR is a network, for example 203.0.113.0/24 or 2001:db8::/64, with no bits set beyond its length": {
+		good: []string{`203.0.113.0/24`, `"2001:db8::/64"`, `192.0.2.7/32`},
+		bad:  []string{`192.0.2.7`, `192.0.2.7/24`, `192.0.2.0/33`, `a.example.com`, `"2001:db8::1/64"`, `"2001:DB8::/64"`},
+	},
+	"each of exceptCIDRs lies within one of cidrs, and is smaller": {
+		good: []string{`{cidrs: [10.0.0.0/8], exceptCIDRs: [10.1.0.0/16]}`, `{cidrs: ["::/0", 0.0.0.0/0], exceptCIDRs: [10.1.0.0/16, "fd00::/8"]}`},
+		bad: []string{
+			`{exceptCIDRs: [10.0.0.0/8]}`, `{cidrs: [10.0.0.0/8], exceptCIDRs: [10.0.0.0/8]}`, `{cidrs: [10.0.0.0/8], exceptCIDRs: [11.0.0.0/16]}`,
+			`{cidrs: [10.1.0.0/16], exceptCIDRs: [10.0.0.0/8]}`, `{cidrs: [0.0.0.0/0], exceptCIDRs: ["fd00::/8"]}`,
+		},
+	},
+	"ports are those of cidrs: set cidrs": {
+		good: []string{`{cidrs: [10.0.0.0/8], ports: [443]}`},
+		bad:  []string{`{ports: [443]}`},
 	},
 	"probe.gateReadiness and probe.via need pods, and type External has none": {
 		good: []string{`{type: Container, container: {image: a}, probe: {gateReadiness: true, via: Service}}`,
@@ -109,13 +132,14 @@ var rules = map[string]examples{
 		good: []string{`{timeoutSeconds: 30}`, `{intervalSeconds: 10}`, `{timeoutSeconds: 5, intervalSeconds: 5}`},
 		bad:  []string{`{timeoutSeconds: 31}`, `{intervalSeconds: 9}`, `{timeoutSeconds: 6, intervalSeconds: 5}`},
 	},
-	"auth, access, accessDefault and extensions need type Tools or Stdio: a Container or an External server decides by itself who may call it": {
+	"auth, access, accessDefault, extensions and tls need type Tools or Stdio: a Container or an External server decides by itself who may call it, and how": {
 		good: []string{`{auth: {apiKeys: {secretRef: {name: a}}}, access: [{when: "true"}], accessDefault: Deny, extensions: {}}`},
 		bad: []string{
 			`{type: Container, container: {image: a}, auth: {apiKeys: {secretRef: {name: a}}}}`,
 			`{type: Container, container: {image: a}, access: [{when: "true"}]}`,
 			`{type: External, external: {url: "http://a"}, accessDefault: Deny}`,
 			`{type: External, external: {url: "http://a"}, extensions: {}}`,
+			`{type: Container, container: {image: a}, tls: {secretRef: {name: a}}}`,
 		},
 	},
 

@@ -9,6 +9,18 @@ import (
 	"strings"
 )
 
+// networks are n networks, beside those that have all others in them.
+func networks(n int, around ...string) string {
+	out := strings.Join(around, ", ")
+	for i := range n {
+		out += fmt.Sprintf(", 192.0.%d.0/24", i)
+	}
+	return "[" + strings.TrimPrefix(out, ", ") + "]"
+}
+
+// longestNetwork that there is.
+const longestNetwork = `"1111:1111:1111:1111:1111:1111:1111:1111/128"`
+
 // x is a name of n characters.
 func x(n int) string { return strings.Repeat("x", n) }
 
@@ -34,6 +46,14 @@ var borders = map[string]string{
 	"spec.workload.volumes minItems":  `[{name: a, emptyDir: {}}]`,
 	"spec.sessions minProperties":     `{max: 1}`,
 
+	"spec.networkPolicy.ingress.cidrs maxItems":         networks(32),
+	"spec.networkPolicy.egress.cidrs maxItems":          networks(31, "0.0.0.0/0"),
+	"spec.networkPolicy.egress.exceptCIDRs maxItems":    networks(16),
+	"spec.networkPolicy.egress.ports maxItems":          `[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]`,
+	"spec.networkPolicy.ingress.cidrs[] maxLength":      longestNetwork,
+	"spec.networkPolicy.egress.cidrs[] maxLength":       longestNetwork,
+	"spec.networkPolicy.egress.exceptCIDRs[] maxLength": longestNetwork,
+
 	"spec.external.auth.oauthClientCredentials.tokenURL minLength":            `http://a`,
 	"spec.external.auth.oauthClientCredentials.resource minLength":            `"a:b"`,
 	"spec.external.auth.oauthTokenExchange.resource minLength":                `"a:b"`,
@@ -50,11 +70,14 @@ var borders = map[string]string{
 
 // unreachable are bounds that another constraint keeps from being reached.
 var unreachable = map[string]string{
-	"spec.cors.allowedOrigins[] minLength":           "the pattern needs more",
-	"spec.icons[].src minLength":                     "the pattern needs more",
-	"spec.auth.serviceAccounts.subjects[] minLength": "the pattern needs more",
-	"spec.transports maxItems":                       "three types of transport exist",
-	"spec.http.body.mediaType minLength":             "the pattern needs more",
+	"spec.cors.allowedOrigins[] minLength":              "the pattern needs more",
+	"spec.icons[].src minLength":                        "the pattern needs more",
+	"spec.auth.serviceAccounts.subjects[] minLength":    "the pattern needs more",
+	"spec.networkPolicy.ingress.cidrs[] minLength":      "no network is as short",
+	"spec.networkPolicy.egress.cidrs[] minLength":       "no network is as short",
+	"spec.networkPolicy.egress.exceptCIDRs[] minLength": "no network is as short",
+	"spec.transports maxItems":                          "three types of transport exist",
+	"spec.http.body.mediaType minLength":                "the pattern needs more",
 }
 
 // neverAccepted are fields that exist to be refused: only the bad side of

@@ -22,6 +22,7 @@ func TestExamplesApply(t *testing.T) {
 	if err := client.IgnoreAlreadyExists(server.Client.Create(t.Context(), namespace)); err != nil {
 		t.Fatal(err)
 	}
+	installGateway(t)
 	for _, object := range exampleObjects(t) {
 		if err := server.Client.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
 			t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)

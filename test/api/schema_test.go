@@ -29,6 +29,8 @@ var kinds = map[string]string{
 // there.
 var foreign = []string{
 	"spec.serverSelector",
+	"spec.networkPolicy.egress.namespaces",
+	"spec.networkPolicy.ingress.namespaces",
 	"spec.stdio.env",
 	"spec.workload.affinity",
 	"spec.workload.env",

@@ -140,6 +140,9 @@ func exampleManifests() string {
 	for _, file := range append([]string{filepath.Join(root, "namespace.yaml")}, files...) {
 		raw, err := os.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
+		if strings.Contains(string(raw), "\napiVersion: gateway.networking.k8s.io/") {
+			continue // The cluster has no such kinds; test/api applies it.
+		}
 		all = append(all, string(raw))
 	}
 	return strings.ReplaceAll(strings.Join(all, "\n---\n"), "ghcr.io/espalier-dev/", harness.Registry()+"/")

@@ -31,21 +31,21 @@ const (
 
 var _ = Describe("Upgrades with 20 servers under load", Label(soak, disruptive), Serial, func() {
 	It("of the operator restart no server and fail no call", func(ctx SpecContext) {
-		previous, current, next := cluster.Installation("previous"), cluster.Installation("current"), cluster.Installation("next")
-		DeferCleanup(func(ctx SpecContext) { cluster.Install(ctx, current) })
-		cluster.Install(ctx, previous)
+		previous, current, next := cluster.Release("previous"), cluster.Release("current"), cluster.Release("next")
+		DeferCleanup(func(ctx SpecContext) { cluster.ApplyRelease(ctx, current) })
+		cluster.ApplyRelease(ctx, previous)
 		ns := cluster.Namespace(ctx, "upgrade")
 		load := fleetUnderLoad(ctx, ns)
 
 		By("from the commit before: its CRDs, its RBAC, its operator")
-		cluster.Install(ctx, current)
+		cluster.ApplyRelease(ctx, current)
 		awaitFleet(ctx, ns, "")
 		expectNoFailure(load, "from the commit before")
 
 		By("to another version of the same code, and back")
 		before := podsOfFleet(ctx, ns)
-		for _, to := range []harness.Installation{next.WithServer(current), current} {
-			cluster.Install(ctx, to)
+		for _, to := range []harness.Release{next.WithServer(current), current} {
+			cluster.ApplyRelease(ctx, to)
 			awaitFleet(ctx, ns, "")
 		}
 		Expect(podsOfFleet(ctx, ns)).To(Equal(before), "pods of servers")
@@ -55,15 +55,15 @@ var _ = Describe("Upgrades with 20 servers under load", Label(soak, disruptive),
 	}, SpecTimeout(12*time.Minute))
 
 	It("of the server image go on from server to server, and a bad one stops after two", func(ctx SpecContext) {
-		current, next := cluster.Installation("current"), cluster.Installation("next")
-		DeferCleanup(func(ctx SpecContext) { cluster.Install(ctx, current) })
+		current, next := cluster.Release("current"), cluster.Release("next")
+		DeferCleanup(func(ctx SpecContext) { cluster.ApplyRelease(ctx, current) })
 		ns := cluster.Namespace(ctx, "image")
 		load := fleetUnderLoad(ctx, ns)
 		watch := watchRollouts(ctx, ns)
 
 		By("a good image")
 		start := time.Now()
-		cluster.Install(ctx, current.WithServer(next))
+		cluster.ApplyRelease(ctx, current.WithServer(next))
 		awaitFleet(ctx, ns, next.Server)
 		most := watch.stop()
 		Expect(most).To(And(BeNumerically(">", 1), BeNumerically("<=", serversAtOnce)), "servers that were given the image at once")
@@ -72,7 +72,7 @@ var _ = Describe("Upgrades with 20 servers under load", Label(soak, disruptive),
 		expectRounds(ctx, ns, 2)
 
 		By("a bad image")
-		cluster.Install(ctx, current.WithServerImage(badImage))
+		cluster.ApplyRelease(ctx, current.WithServerImage(badImage))
 		failing := func() []string { return serversWith(ctx, ns, badImage) }
 		Eventually(ctx, func(g Gomega) {
 			g.Expect(failing()).To(HaveLen(badServers))
@@ -89,7 +89,7 @@ var _ = Describe("Upgrades with 20 servers under load", Label(soak, disruptive),
 		expectNoFailure(load, "while a bad image was rolled out")
 
 		By("back to the good one")
-		cluster.Install(ctx, current.WithServer(next))
+		cluster.ApplyRelease(ctx, current.WithServer(next))
 		awaitFleet(ctx, ns, next.Server)
 		calls := load.Stop()
 		Expect(load.Failures()).To(BeEmpty())

@@ -96,8 +96,11 @@ func startOperatorWith(t *testing.T, access *rest.Config, namespace string, prob
 	}
 	reconciler := &controller.MCPServerReconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: o.clock,
-		Recorder:    mgr.GetEventRecorder("espalier"),
-		Resources:   resources.Options{ServerImage: "ghcr.io/espalier-dev/server:test", RunAsUser: ptr.To(resources.DefaultRunAsUser), PodSecurity: "restricted"},
+		Recorder: mgr.GetEventRecorder("espalier"),
+		Resources: resources.Options{
+			ServerImage: "ghcr.io/espalier-dev/server:test", RunAsUser: ptr.To(resources.DefaultRunAsUser), PodSecurity: "restricted",
+			Operator: resources.Pods{Namespace: "espalier-system", Labels: map[string]string{"control-plane": "controller-manager"}},
+		},
 		PodSecurity: security, Prober: probes, References: refs,
 		Tokens: signer.Source, TrustedKeys: []string{base64.StdEncoding.EncodeToString(probeKey[ed25519.SeedSize:])},
 		ClusterKeys: clusterkeys.New(published.RESTClient(), o.clock),

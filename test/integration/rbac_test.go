@@ -71,13 +71,14 @@ func (r *role) set(t *testing.T, rules []rbacv1.PolicyRule) {
 func TestForbiddenChild(t *testing.T) {
 	t.Parallel()
 	for resource, verb := range map[string]string{
-		"deployments": "create", "services": "patch", "configmaps": "create", "poddisruptionbudgets": "patch",
+		"deployments": "create", "services": "patch", "configmaps": "create", "poddisruptionbudgets": "patch", "networkpolicies": "create",
 	} {
 		t.Run(verb+" "+resource, func(t *testing.T) {
 			r, access := newRole(t)
 			r.set(t, without(r.full, resource, verb))
 			w := newWorldAs(t, access)
 			twoTools(w)
+			w.server(`{replicas: 3, networkPolicy: {ingress: {}}}`)
 			w.becomes(map[string]string{"Ready": "False Forbidden", "Available": "False Forbidden", "Stalled": "-", "Reconciling": "-"})
 			if m := meta.FindStatusCondition(w.web().Status.Conditions, "Available").Message; !strings.Contains(m, "may not "+verb+" "+resource) {
 				t.Errorf("it is told as %q", m)

@@ -236,7 +236,7 @@ func (w *world) rest() {
 func (w *world) versions() map[string]string {
 	w.Helper()
 	out := map[string]string{}
-	for _, kind := range []string{"apps/v1 Deployment", "v1 Service", "v1 ConfigMap", "policy/v1 PodDisruptionBudget", "v1 Pod", "mcp.espalier.dev/v1alpha1 MCPServer", "mcp.espalier.dev/v1alpha1 MCPTool", "mcp.espalier.dev/v1alpha1 MCPResource", "mcp.espalier.dev/v1alpha1 MCPPrompt"} {
+	for _, kind := range []string{"apps/v1 Deployment", "v1 Service", "v1 ConfigMap", "policy/v1 PodDisruptionBudget", "networking.k8s.io/v1 NetworkPolicy", "v1 Pod", "mcp.espalier.dev/v1alpha1 MCPServer", "mcp.espalier.dev/v1alpha1 MCPTool", "mcp.espalier.dev/v1alpha1 MCPResource", "mcp.espalier.dev/v1alpha1 MCPPrompt"} {
 		version, name, _ := strings.Cut(kind, " ")
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(version)

@@ -38,6 +38,7 @@ var allowed = []access{
 	{"patch", "", "pods", "status", anywhere, "any"},
 	{"patch", "apps", "deployments", "", anywhere, "any"},
 	{"delete", "policy", "poddisruptionbudgets", "", anywhere, "any"},
+	{"delete", "networking.k8s.io", "networkpolicies", "", anywhere, "any"},
 	{"create", "", "configmaps", "", anywhere, ""},
 	{"create", "", "services", "", anywhere, ""},
 	{"create", "events.k8s.io", "events", "", anywhere, ""},

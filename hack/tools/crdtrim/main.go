@@ -3,8 +3,10 @@
 
 // Crdtrim removes, from the CRDs it is given, the descriptions inside types
 // of Kubernetes itself (affinity, env, volumes, ...): they are most of a CRD's
-// size, and "kubectl explain pod.spec" has them. The descriptions of our own
-// fields stay, and so does every type, bound and rule.
+// size, and "kubectl explain pod.spec" has them. Those of name, key and
+// namespace in references to a Secret or ConfigMap go too: they stand there
+// dozens of times and say what their names say. The descriptions of our own
+// fields stay otherwise, and so does every type, bound and rule.
 package main
 
 import (
@@ -51,6 +53,10 @@ func trimFile(file string) error {
 		v, _ := version.(map[string]any)
 		trimWorkload(properties(member(v, "schema", "openAPIV3Schema"), "spec", "workload"))
 		trimBelow(properties(member(v, "schema", "openAPIV3Schema"), "spec", "stdio", "env"))
+		for _, direction := range []string{"ingress", "egress"} {
+			trimBelow(properties(member(v, "schema", "openAPIV3Schema"), "spec", "networkPolicy", direction, "namespaces"))
+		}
+		trimReferences(v["schema"])
 	}
 	out, err := yaml.Marshal(crd)
 	if err != nil {
@@ -70,6 +76,32 @@ func trimWorkload(workload map[string]any) {
 			trimBelow(properties(member(field, "items"), name))
 		}
 	}
+}
+
+// trimReferences removes the descriptions of the fields of references.
+func trimReferences(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, field := range v {
+			schema, ok := field.(map[string]any)
+			if ok && isReference(name) && properties(schema, "name") != nil {
+				trimBelow(schema)
+			}
+			trimReferences(field)
+		}
+	case []any:
+		for _, item := range v {
+			trimReferences(item)
+		}
+	}
+}
+
+func isReference(name string) bool {
+	switch name {
+	case "secretKeyRef", "configMapKeyRef", "secretRef", "clientSecretRef", "clientCertificateRef":
+		return true
+	}
+	return false
 }
 
 // trimBelow removes the descriptions below schema, not its own.

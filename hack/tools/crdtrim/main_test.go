@@ -20,6 +20,27 @@ spec:
         properties:
           spec:
             properties:
+              external:
+                description: stays
+                properties:
+                  secretKeyRef:
+                    description: stays
+                    properties:
+                      name:
+                        description: gone
+                        type: string
+                    x-kubernetes-validations:
+                    - message: stays
+                      rule: stays
+              networkPolicy:
+                properties:
+                  ingress:
+                    properties:
+                      namespaces:
+                        description: stays
+                        items:
+                          description: gone
+                          type: object
               workload:
                 properties:
                   affinity:
@@ -53,6 +74,25 @@ spec:
         properties:
           spec:
             properties:
+              external:
+                description: stays
+                properties:
+                  secretKeyRef:
+                    description: stays
+                    properties:
+                      name:
+                        type: string
+                    x-kubernetes-validations:
+                    - message: stays
+                      rule: stays
+              networkPolicy:
+                properties:
+                  ingress:
+                    properties:
+                      namespaces:
+                        description: stays
+                        items:
+                          type: object
               workload:
                 properties:
                   affinity:

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/clusterhost"
 	"github.com/espalier-dev/espalier/internal/mcpserver/call"
 	"github.com/espalier-dev/espalier/internal/mcpserver/credentials"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -136,7 +137,7 @@ func newClient(config *tls.Config, bound bool) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy:                  http.ProxyFromEnvironment,
+			Proxy:                  clusterhost.Proxy(http.ProxyFromEnvironment),
 			DialContext:            dialer.DialContext,
 			TLSClientConfig:        config,
 			TLSHandshakeTimeout:    handshakeLimit,

@@ -50,7 +50,7 @@ func (p *Peers) Forward(w http.ResponseWriter, r *http.Request, hash string, bod
 	proxy := &httputil.ReverseProxy{
 		Transport: p.client,
 		Rewrite: func(out *httputil.ProxyRequest) {
-			out.Out.URL.Scheme, out.Out.URL.Host = "http", address
+			out.Out.URL.Scheme, out.Out.URL.Host = p.scheme(), address
 			out.Out.URL.Path, out.Out.URL.RawPath = Path+out.In.URL.Path, ""
 			out.Out.Host = out.In.Host
 			for name, values := range out.In.Header { // It drops those about who forwarded before.

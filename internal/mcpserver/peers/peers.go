@@ -10,6 +10,7 @@ package peers
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/base32"
 	"errors"
 	"log/slog"
@@ -80,9 +81,12 @@ type Peers struct {
 	resolve Resolver
 	hash    string // of the own address
 	client  *http.Transport
-	settled atomic.Bool
-	pause   time.Duration
-	waiting chan struct{}
+	// encrypted says whether replicas are called over TLS, by config.
+	encrypted func() bool
+	config    *tls.Config
+	settled   atomic.Bool
+	pause     time.Duration
+	waiting   chan struct{}
 
 	mu      sync.Mutex // one lookup at a time
 	at      time.Time
@@ -97,6 +101,20 @@ func New(resolve Resolver, log *slog.Logger) *Peers {
 	p := &Peers{log: log, resolve: resolve, pause: pause, waiting: make(chan struct{}, maxWaiting), past: map[string]struct{}{}}
 	p.settled.Store(resolve == nil)
 	return p
+}
+
+// Encrypt makes requests go over TLS by config while wanted. It must be called
+// before At.
+func (p *Peers) Encrypt(wanted func() bool, config *tls.Config) {
+	p.encrypted, p.config = wanted, config
+}
+
+// scheme of requests to other replicas.
+func (p *Peers) scheme() string {
+	if p.encrypted != nil && p.encrypted() {
+		return "https"
+	}
+	return "http"
 }
 
 // At says where this replica is: HOST:PORT of its internal port, as its peers
@@ -116,6 +134,7 @@ func (p *Peers) At(self string) {
 			}
 			return connection, nil
 		},
+		TLSClientConfig:     p.config,
 		MaxIdleConnsPerHost: idlePerPeer, IdleConnTimeout: time.Minute, DisableCompression: true,
 	}
 }

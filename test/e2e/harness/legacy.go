@@ -102,5 +102,5 @@ func (l *Legacy) send(ctx context.Context, p *Peer, verb, method string, params 
 		req.Header.Set(mcp.HeaderSessionID, l.ID)
 		req.Header.Set(mcp.HeaderProtocolVersion, mcp.Version20251125)
 	}
-	return uncached.Do(req)
+	return p.client().Do(req)
 }

@@ -6,7 +6,6 @@ package harness
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,8 +26,15 @@ type Peer struct {
 	URL  string
 	// Host header, as clients of the Service would send it.
 	Host string
-	// Client that asks; nil is one that keeps connections.
+	// Client of the requests; the one that all share when nil.
 	Client *http.Client
+}
+
+func (p *Peer) client() *http.Client {
+	if p.Client != nil {
+		return p.Client
+	}
+	return uncached
 }
 
 // PodPeer is the MCP endpoint of one pod of the shared image.
@@ -173,7 +179,7 @@ func (p *Peer) send(ctx context.Context, method, name string, params map[string]
 	if name != "" {
 		req.Header.Set(mcp.HeaderName, name)
 	}
-	return cmp.Or(p.Client, uncached).Do(req)
+	return p.client().Do(req)
 }
 
 // message is a JSON-RPC message.

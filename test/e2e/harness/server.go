@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -81,7 +82,7 @@ func (n *Namespace) Update(ctx context.Context, name string, obj client.Object, 
 func children() []client.ObjectList {
 	return []client.ObjectList{
 		&appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}, &corev1.ServiceList{},
-		&corev1.ConfigMapList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.SecretList{},
+		&corev1.ConfigMapList{}, &policyv1.PodDisruptionBudgetList{}, &networkingv1.NetworkPolicyList{}, &corev1.SecretList{},
 	}
 }
 

@@ -19,15 +19,15 @@ const InstallationsVariable = "E2E_INSTALLATIONS"
 
 var serverFlag = regexp.MustCompile(`--server-image=(\S+)`)
 
-// Installation is all that an installation of the operator applies.
-type Installation struct {
+// Release is all that an installation of the operator by kubectl applies.
+type Release struct {
 	YAML string
 	// Server is the image of the shared server.
 	Server string
 }
 
-// Installation reads one of the folder. The spec is skipped where there is none.
-func (c *Cluster) Installation(name string) Installation {
+// Release reads one of the folder. The spec is skipped where there is none.
+func (c *Cluster) Release(name string) Release {
 	GinkgoHelper()
 	folder := os.Getenv(InstallationsVariable)
 	if folder == "" {
@@ -37,21 +37,21 @@ func (c *Cluster) Installation(name string) Installation {
 	Expect(err).NotTo(HaveOccurred())
 	found := serverFlag.FindSubmatch(raw)
 	Expect(found).NotTo(BeNil(), "%s says no server image", name)
-	return Installation{YAML: string(raw), Server: string(found[1])}
+	return Release{YAML: string(raw), Server: string(found[1])}
 }
 
 // WithServer is the installation with the server image of another.
-func (i Installation) WithServer(other Installation) Installation {
+func (i Release) WithServer(other Release) Release {
 	return i.WithServerImage(other.Server)
 }
 
 // WithServerImage is the installation with another server image.
-func (i Installation) WithServerImage(image string) Installation {
-	return Installation{YAML: strings.ReplaceAll(i.YAML, i.Server, image), Server: image}
+func (i Release) WithServerImage(image string) Release {
+	return Release{YAML: strings.ReplaceAll(i.YAML, i.Server, image), Server: image}
 }
 
-// Install applies an installation and waits until its operator leads.
-func (c *Cluster) Install(ctx context.Context, i Installation) {
+// ApplyRelease applies one and waits until its operator leads.
+func (c *Cluster) ApplyRelease(ctx context.Context, i Release) {
 	GinkgoHelper()
 	_, err := c.kubectl(ctx, i.YAML, "apply", "--server-side", "--force-conflicts", "--filename=-")
 	Expect(err).NotTo(HaveOccurred())
