@@ -188,3 +188,17 @@ func TestComplete(t *testing.T) {
 		}
 	}
 }
+
+func TestDefaultOf(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"port of it. Defaults to 8080. The Service's is 8080.": {"port of it. The Service's is 8080.", "8080"},
+		"version of it.\nDefaults to 0.0.0.":                   {"version of it.", "0.0.0"},
+		"burst. Defaults to twice the rate.":                   {"burst.", "twice the rate"},
+		"image to run.":                                        {"image to run.", ""},
+	} {
+		told, value := defaultOf(&schema{Description: text})
+		if got := [2]string{told, value}; got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +63,8 @@ func short(path string, s *schema, deep bool) string {
 func (f *fields) walk(prefix string, s *schema, deep bool) {
 	for _, name := range names(s) {
 		p := s.Properties[name]
-		what := page.Cell(p.Description) + f.enums.of(inner(&p))
+		told, value := defaultOf(&p)
+		what := page.Cell(told) + f.enums.of(inner(&p))
 		below := len(inner(&p).Properties) > 0
 		other, known := f.seen[shape(&p)]
 		switch {
@@ -72,7 +74,7 @@ func (f *fields) walk(prefix string, s *schema, deep bool) {
 		case known:
 			what += fmt.Sprintf(" Fields as of %s.", page.Code(other))
 		}
-		f.rows = append(f.rows, []string{page.Code(prefix + name), kindOf(s, name, &p), defaultOf(&p), what + f.limits(&p)})
+		f.rows = append(f.rows, []string{page.Code(prefix + name), kindOf(s, name, &p), value, what + limits(&p)})
 		if deep {
 			f.rule(prefix+name, &p)
 		}
@@ -123,15 +125,24 @@ func many(kind string) string {
 	return kind + "s"
 }
 
-func defaultOf(p *schema) string {
-	if p.Default == nil {
-		return ""
+// defaults of fields that the API server leaves out are told in words.
+var defaults = regexp.MustCompile(`\s*\bDefaults to (.+?)\.(\s|$)`)
+
+// defaultOf gives the default of p, and its description without that.
+func defaultOf(p *schema) (description, value string) {
+	if p.Default != nil {
+		return p.Description, page.Code(string(p.Default.Raw))
 	}
-	return page.Code(string(p.Default.Raw))
+	description = strings.Join(strings.Fields(p.Description), " ")
+	found := defaults.FindStringSubmatch(description)
+	if found == nil {
+		return description, ""
+	}
+	return strings.TrimSpace(strings.Replace(description, found[0], " ", 1)), page.Cell(found[1])
 }
 
 // limits of a value, as a sentence.
-func (f *fields) limits(p *schema) string {
+func limits(p *schema) string {
 	var parts []string
 	span := func(low, high *int64, unit string) {
 		switch {

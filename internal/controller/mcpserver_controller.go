@@ -134,7 +134,7 @@ func (r *MCPServerReconciler) writeStatus(ctx context.Context, s *serverScope, s
 		return nil
 	case apierrors.IsForbidden(err):
 		// There is no place left to tell it but the log.
-		ctrl.LoggerFrom(ctx).Error(err, "The operator may not patch mcpservers/status; grant it by its ClusterRole")
+		ctrl.LoggerFrom(ctx).Error(err, mayNot("patch", "mcpservers.mcp.espalier.dev/status", s.key.String()))
 		s.again(retryProblem)
 		return nil
 	case apierrors.IsNotFound(err):

@@ -145,7 +145,8 @@ func (r *MCPServerReconciler) applyCatalog(ctx context.Context, s *serverScope) 
 }
 
 // applyWorkload writes Services, PodDisruptionBudget, NetworkPolicy and
-// Deployment, the policy before the pods that it is for. One that
+// Deployment, the policy before the pods that it is for: without it none are
+// made that were not there before. One that
 // is refused does not keep the others back; the first refusal is told.
 func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope) error {
 	if !resources.HasPods(s.server) {
@@ -155,6 +156,7 @@ func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope)
 	if err != nil {
 		return err
 	}
+	var unguarded error
 	steps := []func() error{
 		func() error {
 			service := resources.Service(s.server)
@@ -177,11 +179,14 @@ func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope)
 		},
 		func() error {
 			if policy := r.networkPolicy(s); policy != nil {
-				return r.apply(ctx, s, policy)
+				unguarded = r.apply(ctx, s, policy)
 			}
-			return nil
+			return unguarded
 		},
 		func() error {
+			if unguarded != nil && s.deployment == nil {
+				return nil
+			}
 			deployment, err := r.renderDeployment(s, stage.image)
 			if err != nil {
 				return err

@@ -65,6 +65,25 @@ func TestMetricsEndWithTheServer(t *testing.T) {
 	if got := series(); len(got) != 2 || got["ready"] != 1 {
 		t.Errorf("an unknown contract has a series, or Ready none: %v", got)
 	}
+	for _, c := range []struct {
+		status metav1.ConditionStatus
+		reason string
+		want   map[string]float64
+	}{
+		{metav1.ConditionTrue, mcpv1.ReasonSynced, map[string]float64{"synced": 1}},
+		{metav1.ConditionFalse, mcpv1.ReasonCatalogNotLoaded, map[string]float64{"synced": 0}},
+		{metav1.ConditionTrue, mcpv1.ReasonNotApplicable, nil},
+		{metav1.ConditionUnknown, mcpv1.ReasonPending, nil},
+	} {
+		status.Conditions = []metav1.Condition{{Type: mcpv1.ConditionSynced, Status: c.status, Reason: c.reason}}
+		m.observeServer(key, status)
+		got, there := series()["synced"]
+		if want, wanted := c.want["synced"]; there != wanted || got != want {
+			t.Errorf("%s %s: synced is %v, %v", c.status, c.reason, got, there)
+		}
+	}
+	status.Conditions[0] = metav1.Condition{Type: mcpv1.ConditionSynced, Status: metav1.ConditionFalse, Reason: mcpv1.ReasonListMismatch}
+	m.observeServer(key, status)
 	m.forgetServer(key)
 	if got := series(); len(got) != 0 {
 		t.Errorf("a server that is gone has series: %v", got)

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
@@ -108,7 +110,7 @@ func TestRefProblems(t *testing.T) {
 	}{
 		{secret, references.State{}, mcpv1.ReasonSecretNotFound, "Secret s does not exist. Create it in namespace ns."},
 		{secret, references.State{Found: true}, mcpv1.ReasonSecretKeyNotFound, "Secret s has no key k."},
-		{secret, references.State{Forbidden: true}, mcpv1.ReasonForbidden, "may not get secrets (s) in namespace ns"},
+		{secret, references.State{Forbidden: true}, mcpv1.ReasonForbidden, "may not get secrets (s). Give its ClusterRole the verb get on secrets"},
 		{secret, references.State{Found: true, Digests: map[string]string{"k": ""}}, "", ""},
 		{configMap, references.State{}, mcpv1.ReasonConfigMapNotFound, "ConfigMap c does not exist."},
 		{configMap, references.State{Found: true}, mcpv1.ReasonConfigMapKeyNotFound, "ConfigMap c has no key k."},
@@ -195,6 +197,31 @@ func TestIdentity(t *testing.T) {
 				t.Errorf("same identity: %v, want %v", same, test.same)
 			}
 		})
+	}
+}
+
+// TestEraHint: a new operator knows the era of the pods that were there when
+// status was proved, and of no others.
+func TestEraHint(t *testing.T) {
+	w := newWorld(t, ``)
+	w.serving(1)
+	w.server.Status = w.pass()
+	r := &MCPServerReconciler{Tokens: func(string) func() (string, error) { return nil }}
+	w.pods[0].CreationTimestamp = w.server.Status.LastProbe.Time
+	if got := r.targets(w.scope())[0].Probe.EraHint; got != mcpprobe.EraLegacy && got != mcpprobe.EraModern {
+		t.Errorf("era %q of a proved pod", got)
+	}
+	now := w.server.Status.LastProbe.Time
+	for version, want := range map[string]mcpprobe.Era{"2026-07-28": mcpprobe.EraModern, "2025-06-18": mcpprobe.EraLegacy, "": mcpprobe.EraUnknown} {
+		w.server.Status.Server.ProtocolVersion = version
+		w.pods[0].CreationTimestamp = metav1.NewTime(now.Add(-time.Minute))
+		if got := w.scope().eraHint(w.pods[0].CreationTimestamp.Time); got != want {
+			t.Errorf("%q: era %q, want %q", version, got, want)
+		}
+		w.pods[0].CreationTimestamp = metav1.NewTime(now.Add(time.Minute))
+		if got := w.scope().eraHint(w.pods[0].CreationTimestamp.Time); got != mcpprobe.EraUnknown {
+			t.Errorf("%q, a new pod: era %q", version, got)
+		}
 	}
 }
 

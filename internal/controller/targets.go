@@ -17,6 +17,7 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podreport"
 	"github.com/espalier-dev/espalier/internal/prober"
@@ -91,6 +92,7 @@ func (r *MCPServerReconciler) podTarget(s *serverScope, pod *corev1.Pod) prober.
 		Probe:    r.probe(s),
 	}
 	t.Probe.DialAddress = net.JoinHostPort(pod.Status.PodIP, port)
+	t.Probe.EraHint = s.eraHint(pod.CreationTimestamp.Time)
 	if s.set != nil {
 		t.WantCatalogDigest = s.set.Digest
 		t.Probe.ReportURL = fmt.Sprintf("http://%s%s", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(resources.PortInternal)), podreport.Path)
@@ -119,6 +121,7 @@ func (r *MCPServerReconciler) serviceTarget(s *serverScope) []prober.Target {
 
 func (r *MCPServerReconciler) externalTarget(s *serverScope) prober.Target {
 	t := prober.Target{ID: targetExternal, Name: s.server.Name, Probe: s.probe(s.server.Spec.External.URL)}
+	t.Probe.EraHint = s.eraHint(s.server.CreationTimestamp.Time)
 	t.Identity = s.identity(s.server.Spec.External.URL)
 	if s.memory.endpoint != t.Identity {
 		s.memory.endpoint, s.memory.endpointSince = t.Identity, s.now
@@ -148,6 +151,20 @@ func (s *serverScope) probe(endpoint string) mcpprobe.Target {
 		t.Host = p.Host
 	}
 	return t
+}
+
+// eraHint is the era that status tells of what is there since so long: it
+// outlives the operator, and a server that is frozen meanwhile is spared a
+// handshake of the other era.
+func (s *serverScope) eraHint(since time.Time) mcpprobe.Era {
+	status := &s.server.Status
+	switch {
+	case status.Server == nil || status.Server.ProtocolVersion == "" || status.LastProbe == nil || status.LastProbe.Time.Time.Before(since):
+		return mcpprobe.EraUnknown
+	case mcp.IsModern(status.Server.ProtocolVersion):
+		return mcpprobe.EraModern
+	}
+	return mcpprobe.EraLegacy
 }
 
 // identity is a hash of all that a result holds for.

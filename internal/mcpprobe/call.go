@@ -69,12 +69,25 @@ func (e *exchange) do(ctx context.Context, c *call) (answer, *failure) {
 	}
 	defer func() { closeBody(resp, cancel) }()
 	a := answer{}
-	if (c.step == StepInitialize || c.step == StepDiscover) && resp.StatusCode/100 == 2 {
-		a.session = e.opened(resp.Header, c.version)
-	}
+	a.session = e.openedBy(c, resp)
 	j := &judge{exchange: e, call: c, id: id, resp: resp, session: a.session, cancel: cancel}
 	a.result, f = j.judge(callCtx)
 	return a, f
+}
+
+// openedBy notes the session that an answer to a handshake opened. Servers make
+// one for any request without a session, and then refuse it for having none:
+// what was refused has to be ended too.
+func (e *exchange) openedBy(c *call, resp *http.Response) string {
+	switch {
+	case c.step != StepInitialize && c.step != StepDiscover:
+		return ""
+	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
+		return "" // It would refuse the DELETE as well.
+	case c.step == StepDiscover:
+		return e.opened(resp.Header, "") // Which version it speaks is not known yet.
+	}
+	return e.opened(resp.Header, c.version)
 }
 
 // params adds to a modern request what each of them carries.

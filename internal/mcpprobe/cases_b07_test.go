@@ -197,6 +197,46 @@ func TestCaseB11Sessions(t *testing.T) {
 	}
 }
 
+// Case B11: servers that make a session for a request that they then refuse.
+func TestCaseB11RefusedRequests(t *testing.T) {
+	refuse := func(status int) fakemcp.Handler {
+		return func(c *fakemcp.Call) {
+			c.Open()
+			c.Error(status, -32600, foreign, nil)
+		}
+	}
+	for name, tc := range map[string]struct {
+		method string
+		does   fakemcp.Handler
+		want   result
+	}{
+		"discover, 400":       {mcp.MethodDiscover, refuse(400), proved},
+		"discover, 404":       {mcp.MethodDiscover, refuse(404), proved},
+		"discover, 500":       {mcp.MethodDiscover, refuse(500), proved},
+		"discover, 200":       {mcp.MethodDiscover, refuse(200), proved},
+		"initialize, 400":     {mcp.MethodInitialize, refuse(400), failed(mcpprobe.HandshakeRejected, mcpprobe.StepInitialize)},
+		"initialize, no MCP":  {mcp.MethodInitialize, func(c *fakemcp.Call) { c.Open(); c.Text(200, "text/html", foreign) }, failed(mcpprobe.NotMCP, mcpprobe.StepInitialize).because(mcpprobe.FlawMediaType)},
+		"initialize, version": {mcp.MethodInitialize, func(c *fakemcp.Call) { c.Initialize("2099-01-01") }, failed(mcpprobe.UnsupportedProtocol, mcpprobe.StepInitialize)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fake := fakemcp.New().On(tc.method, tc.does)
+			// It knows no modern version, and so refuses to end a session by one.
+			fake.On(fakemcp.DELETE, func(c *fakemcp.Call) {
+				if c.R.Header.Get(mcp.HeaderProtocolVersion) >= mcp.Version20260728 {
+					c.Text(400, "text/plain", foreign)
+					return
+				}
+				c.WellBehaved()
+			})
+			wantResult(t, newBench(t, fake).probe(), tc.want)
+			if fake.OpenSessions() != 0 || fake.MostSessions() == 0 {
+				t.Errorf("%d sessions left open of %d", fake.OpenSessions(), fake.MostSessions())
+			}
+		})
+	}
+}
+
 // Case B11: a hanging DELETE does not delay the result.
 func TestCaseB11HangingDelete(t *testing.T) {
 	fake := fakemcp.New().On(fakemcp.DELETE, (*fakemcp.Call).Hang)

@@ -54,7 +54,8 @@ type exchange struct {
 	steps    []StepTiming
 }
 
-// session is one that the server opened and that has to be ended.
+// session is one that the server opened and that has to be ended; version is
+// empty while none is agreed on.
 type session struct{ id, version string }
 
 // newExchange checks t and prepares its exchange.
@@ -303,12 +304,13 @@ func (e *exchange) opened(header http.Header, version string) string {
 	return id
 }
 
-// agreed notes the version that the session goes on with.
+// agreed notes the version that the session goes on with, and those that were
+// opened before one was agreed on.
 func (e *exchange) agreed(id, version string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range e.sessions {
-		if e.sessions[i].id == id {
+		if e.sessions[i].id == id || e.sessions[i].version == "" {
 			e.sessions[i].version = version
 		}
 	}

@@ -38,3 +38,23 @@ func TestEraOfAFailingServer(t *testing.T) {
 		}
 	})
 }
+
+// What is known of the era from before counts until it is found out.
+func TestEraFromBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.stop()
+		target := pod("a")
+		target.Probe.EraHint = mcpprobe.EraModern
+		w.set("a", gives(refused()))
+		w.p.Ensure(key, spec(target))
+		w.until(2 * time.Second)
+		w.set("a", gives(proved())) // Which is of the legacy era.
+		w.until(time.Minute)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if first, last := w.calls[0].Era, w.calls[len(w.calls)-1].Era; first != mcpprobe.EraModern || last != mcpprobe.EraLegacy {
+			t.Errorf("era %q at first, %q at last", first, last)
+		}
+	})
+}

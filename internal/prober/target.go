@@ -96,7 +96,10 @@ func (t *target) probe(spec Spec, reportOnly bool, now time.Time) mcpprobe.Targe
 	probe := t.spec.Probe
 	probe.ReportOnly = reportOnly
 	probe.Timeout = spec.Timeout
-	probe.EraHint, probe.TransportHint, probe.Kept = t.era, t.transport, t.kept(now)
+	if t.era != mcpprobe.EraUnknown {
+		probe.EraHint = t.era
+	}
+	probe.TransportHint, probe.Kept = t.transport, t.kept(now)
 	if t.failures > 0 && t.failures%eraDoubt == 0 {
 		probe.EraHint = mcpprobe.EraUnknown
 	}

@@ -57,8 +57,8 @@ type Target struct {
 	// Shared: several endpoints answer there in turn, so that what one said
 	// does not hold for the next.
 	Shared bool
-	// Probe says how to reach it. EraHint, TransportHint, Kept, Timeout and
-	// ReportOnly are set by the prober.
+	// Probe says how to reach it. EraHint is used until a probe has found out
+	// the era; TransportHint, Kept, Timeout and ReportOnly are set by the prober.
 	Probe mcpprobe.Target
 	// WantCatalogDigest is the catalog that the pod's report should name;
 	// empty for targets that do not report.

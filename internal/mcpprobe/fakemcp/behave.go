@@ -78,11 +78,14 @@ func (c *Call) legacy() {
 	c.list(map[string]any{})
 }
 
+// Open opens a session and names it in the answer, whatever that will be.
+func (c *Call) Open() { c.W.Header().Set(mcp.HeaderSessionID, c.open()) }
+
 // Initialize answers initialize with a version, and opens a session unless
 // the server is stateless.
 func (c *Call) Initialize(version string) {
 	if !c.Settings.Stateless {
-		c.W.Header().Set(mcp.HeaderSessionID, c.open())
+		c.Open()
 	}
 	result := map[string]any{
 		"protocolVersion": version,
