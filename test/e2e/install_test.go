@@ -63,7 +63,7 @@ var _ = Describe("A newcomer", Label(slow, disruptive), Serial, func() {
 		Expect(after.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "Helm"))
 		Expect(cluster.OperatorPods(ctx)).To(HaveLen(2))
 
-		cluster.Helm(ctx, "upgrade", "espalier", harness.Chart, "--reuse-values", "--force-conflicts", "--wait", helmWait, "--set=manager.replicas=1")
+		cluster.Helm(ctx, "upgrade", "espalier", harness.Chart, "--reset-then-reuse-values", "--force-conflicts", "--wait", helmWait, "--set=manager.replicas=1")
 		cluster.AwaitOperator(ctx)
 		Expect(cluster.OperatorPods(ctx)).To(HaveLen(1))
 		ns.AwaitServer(ctx, "stays", harness.ReadyTimeout, harness.Ready)
