@@ -11,9 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/rivals"
 	"github.com/espalier-dev/espalier/test/apiserver"
 )
 
@@ -71,14 +73,15 @@ type without func(t *testing.T, lacking apiserver.Right)
 // tries are by right. There is one for each that the operator has.
 func tries() map[apiserver.Right]without {
 	out := map[apiserver.Right]without{
-		{Verb: "patch", Resource: "pods/status"}:                             withoutPokes,
-		{Verb: "get", Resource: "secrets"}:                                   withoutSecrets,
-		{Verb: "update", Resource: "mcpservers.mcp.espalier.dev/finalizers"}: withoutOwning,
-		{Verb: "create", Resource: "events.events.k8s.io"}:                   withoutEvents,
-		{Verb: "get", Resource: "/.well-known/openid-configuration"}:         withoutClusterKeys,
-		{Verb: "get", Resource: "/openid/v1/jwks"}:                           withoutClusterKeys,
-		{Verb: "list", Resource: "pods"}:                                     withoutLists,
-		{Verb: "watch", Resource: "pods"}:                                    withoutWatches,
+		{Verb: "patch", Resource: "pods/status"}:                                       withoutPokes,
+		{Verb: "get", Resource: "secrets"}:                                             withoutSecrets,
+		{Verb: "update", Resource: "mcpservers.mcp.espalier.dev/finalizers"}:           withoutOwning,
+		{Verb: "create", Resource: "events.events.k8s.io"}:                             withoutEvents,
+		{Verb: "get", Resource: "/.well-known/openid-configuration"}:                   withoutClusterKeys,
+		{Verb: "get", Resource: "/openid/v1/jwks"}:                                     withoutClusterKeys,
+		{Verb: "list", Resource: "pods"}:                                               withoutLists,
+		{Verb: "watch", Resource: "pods"}:                                              withoutWatches,
+		{Verb: "list", Resource: "leases.coordination.k8s.io", Name: rivals.LeaseName}: withoutRivals,
 	}
 	for _, child := range []string{"deployments.apps", "services", "configmaps", "poddisruptionbudgets.policy", "networkpolicies.networking.k8s.io"} {
 		for _, verb := range []string{"get", "create", "patch"} {
@@ -277,4 +280,16 @@ func withoutStatus(t *testing.T, lacking apiserver.Right) {
 		return strings.Join(wrong, "; ")
 	})
 	w.becomesWithin(healed, map[string]string{"Ready": "True Proved"})
+}
+
+// withoutRivals: it is not known whether another operator works on the same
+// servers. This one leads all the same, and tells of the right.
+func withoutRivals(t *testing.T, lacking apiserver.Right) {
+	h := newHome(t) // Its user has no ClusterRole at all.
+	lock, err := rivals.New(h.access, h.namespace, nil)
+	must(t, err)
+	now := metav1.Now()
+	must(t, lock.Create(h.ctx, resourcelock.LeaderElectionRecord{HolderIdentity: lock.Identity(), LeaseDurationSeconds: 15, AcquireTime: now, RenewTime: now}))
+	must(t, lock.Check())
+	h.refusedOf(lacking)
 }
