@@ -29,7 +29,7 @@ type metrics struct {
 // who describes them.
 func RegisterMetrics(registerer prometheus.Registerer) {
 	newMetrics(registerer)
-	newRollouts(0).register(registerer)
+	newRollouts(1).register(registerer)
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
