@@ -27,7 +27,10 @@ type metrics struct {
 
 // RegisterMetrics registers the metrics of the controllers as Setup does, for
 // who describes them.
-func RegisterMetrics(registerer prometheus.Registerer) { newMetrics(registerer) }
+func RegisterMetrics(registerer prometheus.Registerer) {
+	newMetrics(registerer)
+	newRollouts(1).register(registerer)
+}
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	perServer := []string{"namespace", "name"}

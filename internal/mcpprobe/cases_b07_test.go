@@ -229,7 +229,9 @@ func TestCaseB11RefusedRequests(t *testing.T) {
 				}
 				c.WellBehaved()
 			})
-			wantResult(t, newBench(t, fake).probe(), tc.want)
+			b := newBench(t, fake)
+			b.bounds.EndTime = ample
+			wantResult(t, b.probe(), tc.want)
 			if fake.OpenSessions() != 0 || fake.MostSessions() == 0 {
 				t.Errorf("%d sessions left open of %d", fake.OpenSessions(), fake.MostSessions())
 			}
