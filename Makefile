@@ -66,6 +66,10 @@ manifests: ## Generate the CRDs in config/crd from api/, and what of charts/espa
 	@$$(hack/tool chartgen) .
 	@hack/chart render
 
+.PHONY: crd-released
+crd-released: ## Make the CRDs those of the last release, which verify compares with. Part of a release.
+	@$$(hack/tool crdcompat) -baseline config/crd/released -write config/crd/bases/*.yaml
+
 .PHONY: docs
 docs: ## Generate docs/reference from api/, and the generated parts of other pages.
 	@$$(hack/tool crd-ref-docs) --source-path=api/v1alpha1 --config=hack/docs/crd-ref-docs.yaml \

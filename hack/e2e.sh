@@ -6,13 +6,11 @@
 #
 # On the local cluster: one that runs is used and left running, one that does
 # not is started and stopped again. With a KUBECONFIG of one's own the tests
-# run there, as an administrator, with images from IMAGE_REGISTRY.
+# run there, as an administrator, with images from IMAGE_REGISTRY; where its
+# network plugin enforces no NetworkPolicies, add -ginkgo.skip=NetworkPolicy.
 #
 #   E2E_SOAK=1      only what takes longer than CI has time for, at its full length
 #   E2E_KEEP=1      leave a cluster that was started here running
-# The network plugin of a cluster of one's own must enforce NetworkPolicies;
-# where it does not, add -ginkgo.skip=NetworkPolicy.
-#
 #   E2E_INSTALLED=1 the operator and the images are there already
 set -euo pipefail
 ROOT=$(cd "$(dirname "$0")/.." && pwd)

@@ -27,10 +27,23 @@ const (
 	// AnnotationTemplate on a Deployment is the hash of its pod template
 	// without the credentials volume; see internal/resources.
 	AnnotationTemplate = "mcp.espalier.dev/template"
+	// LabelRollout on the Service of a server says that its pods are given
+	// another image of the shared server and that this is not done yet:
+	// RolloutOfReady or RolloutOfUnready. (Any change of the Deployment's own
+	// metadata would make a new generation of it.)
+	LabelRollout = "mcp.espalier.dev/rollout"
 	// AnnotationEnv on a pod template is a keyed digest of the Secret and
 	// ConfigMap values that reach containers as environment.
 	AnnotationEnv = "mcp.espalier.dev/env"
 	// AnnotationCatalog on a pod is DIGEST-N: a change of it makes the
 	// kubelet sync the pod's volumes at once.
 	AnnotationCatalog = "mcp.espalier.dev/catalog"
+)
+
+// Values of LabelRollout.
+const (
+	// RolloutOfReady: the server was Ready before; until it is again others wait.
+	RolloutOfReady = "ready"
+	// RolloutOfUnready: it was not, which tells nothing about the image.
+	RolloutOfUnready = "unready"
 )

@@ -15,12 +15,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/espalier-dev/espalier/internal/controller"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
 
 // flags of the operator.
 type flags struct {
 	serverImage      string
+	maxRollouts      int
 	imagePullSecrets []string
 	mirrors          resources.Mirrors
 	runAsUser        string
@@ -48,6 +50,7 @@ type flags struct {
 func newFlags(fs *flag.FlagSet) *flags {
 	f := &flags{mirrors: resources.Mirrors{}}
 	fs.StringVar(&f.serverImage, "server-image", "", "Image of the shared server that pods of types Tools and Stdio run. Required.")
+	fs.IntVar(&f.maxRollouts, "max-server-rollouts", controller.DefaultServerRollouts, "Servers that are given a new --server-image at once; the next follows when one is Ready. Two that fail with it stop the rest.")
 	fs.Func("image-pull-secret", "Name of a Secret for pulling images that every pod lists, taken from the pod's namespace. May be repeated.", func(s string) error {
 		f.imagePullSecrets = append(f.imagePullSecrets, s)
 		return nil
@@ -107,6 +110,8 @@ func (f *flags) check() error {
 		return errors.New("--server-image is required: the image that pods of types Tools and Stdio run")
 	case f.namespace == "":
 		return errors.New("--namespace is required outside of a pod: the operator's keys live there")
+	case f.maxRollouts < 1:
+		return errors.New("--max-server-rollouts is at least 1")
 	case f.concurrency < 1, f.probeWorkers < 1, f.probeRate <= 0:
 		return errors.New("--concurrency, --probe-workers and --probe-rate are at least 1")
 	}

@@ -16,10 +16,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/discovery"
+	eventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -33,7 +35,9 @@ import (
 	"github.com/espalier-dev/espalier/internal/memorylimit"
 	"github.com/espalier-dev/espalier/internal/metricsgate"
 	"github.com/espalier-dev/espalier/internal/prober"
+	"github.com/espalier-dev/espalier/internal/recorder"
 	"github.com/espalier-dev/espalier/internal/references"
+	"github.com/espalier-dev/espalier/internal/refusals"
 	"github.com/espalier-dev/espalier/internal/resources"
 	"github.com/espalier-dev/espalier/internal/setup"
 	"github.com/espalier-dev/espalier/internal/tracing"
@@ -91,23 +95,26 @@ func run(ctx context.Context, f *flags) error {
 }
 
 func newManager(f *flags) (ctrl.Manager, error) {
-	config, err := ctrl.GetConfig()
+	access, err := ctrl.GetConfig()
 	if err != nil {
 		return nil, err
 	}
-	config.QPS, config.Burst = float32(f.qps), f.burst
+	access.QPS, access.Burst = float32(f.qps), f.burst
 	// Within a cluster compression costs more than it spares.
-	config.DisableCompression = true
-	config.UserAgent = "espalier/" + version.Version
+	access.DisableCompression = true
+	access.UserAgent = "espalier/" + version.Version
+	refused := refusals.New(metrics.Registry, ctrl.Log.WithName("rights"))
+	refused.Wrap(access)
 	scheme := setup.Scheme()
 	metricsOptions := metricsserver.Options{BindAddress: f.metricsAddress, SecureServing: f.metricsSecure}
 	if f.metricsSecure {
 		metricsOptions.FilterProvider = metricsgate.Filter
 	}
-	return ctrl.NewManager(config, ctrl.Options{
+	mgr, err := ctrl.NewManager(access, ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         setup.CacheOptions(f.namespaces),
 		Client:                        setup.ClientOptions(scheme),
+		Controller:                    config.Controller{CacheSyncTimeout: setup.CacheSyncTimeout},
 		Metrics:                       metricsOptions,
 		HealthProbeBindAddress:        f.healthAddress,
 		PprofBindAddress:              f.pprofAddress,
@@ -116,6 +123,10 @@ func newManager(f *flags) (ctrl.Manager, error) {
 		LeaderElectionNamespace:       f.namespace,
 		LeaderElectionReleaseOnCancel: true,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return mgr, mgr.AddReadyzCheck("rights", refused.Check)
 }
 
 // wire makes what the controllers need and adds the Runnables among it.
@@ -150,9 +161,14 @@ func wire(ctx context.Context, mgr ctrl.Manager, f *flags, tracer *tracing.Trace
 		return nil, none, err
 	}
 	refs := references.New(mgr.GetAPIReader(), own.Digest, clock.RealClock{})
+	eventsClient, err := eventsv1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, none, err
+	}
+	events := recorder.New(eventsClient, mgr.GetScheme(), "espalier", ctrl.Log.WithName("events"))
 	for _, runnable := range []interface {
 		Start(context.Context) error
-	}{probes, refs} {
+	}{probes, refs, events} {
 		if err := mgr.Add(runnable); err != nil {
 			return nil, none, err
 		}
@@ -162,8 +178,8 @@ func wire(ctx context.Context, mgr ctrl.Manager, f *flags, tracer *tracing.Trace
 	}
 	return &controller.MCPServerReconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
-		Recorder:  mgr.GetEventRecorder("espalier"),
-		Resources: f.resources(), PodSecurity: security,
+		Recorder:  events,
+		Resources: f.resources(), PodSecurity: security, MaxServerRollouts: f.maxRollouts,
 		Prober: probes, References: refs, ClusterKeys: clusterkeys.New(published.RESTClient(), clock.RealClock{}),
 		Tokens: signer.Source, TrustedKeys: []string{own.Public()}, Tracer: tracer,
 	}, controller.Sources{Probes: probes.Wake(), References: refs.Wake()}, nil
@@ -187,7 +203,8 @@ func trace(ctx context.Context) *otlp.Provider {
 }
 
 // addChecks: alive while the prober keeps up (a prober that lags gives up the
-// Lease by being restarted), ready once the caches are filled.
+// Lease by being restarted), ready while it serves and nothing that it must read
+// is refused.
 func addChecks(mgr ctrl.Manager, probes *prober.Prober) error {
 	if err := mgr.AddHealthzCheck("prober", probes.Check); err != nil {
 		return err

@@ -8,10 +8,8 @@
 package clusterkeys
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"slices"
 	"sync"
 	"time"
 
@@ -96,7 +94,7 @@ func (r *Reader) fetch(ctx context.Context) (Keys, error) {
 	if why != "" || err != nil {
 		return Keys{Why: why}, err
 	}
-	set, ok := canonical(raw)
+	set, ok := jwks.Canonical(raw)
 	if !ok {
 		return Keys{Why: "its key set holds no usable key"}, nil
 	}
@@ -122,31 +120,4 @@ func (r *Reader) document(ctx context.Context, path string) (raw []byte, why str
 		return nil, "the API server has no " + path, nil
 	}
 	return raw, "", err
-}
-
-// canonical gives the set in one order and without white space: replicas of
-// the API server may write it differently, and a catalog's digest must not
-// change for that. Keys beyond those that are looked at are left out: in
-// another order they would take the place of others.
-func canonical(raw []byte) (json.RawMessage, bool) {
-	if _, err := jwks.Parse(raw); err != nil {
-		return nil, false
-	}
-	var set struct {
-		Keys []json.RawMessage `json:"keys"`
-	}
-	if json.Unmarshal(raw, &set) != nil {
-		return nil, false
-	}
-	set.Keys = set.Keys[:min(len(set.Keys), jwks.MaxKeys)]
-	for i, key := range set.Keys {
-		var members map[string]any
-		if json.Unmarshal(key, &members) != nil {
-			return nil, false
-		}
-		set.Keys[i], _ = json.Marshal(members) // Decoded a moment ago.
-	}
-	slices.SortFunc(set.Keys, func(a, b json.RawMessage) int { return bytes.Compare(a, b) })
-	out, err := json.Marshal(set)
-	return out, err == nil
 }

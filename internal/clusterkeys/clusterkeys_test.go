@@ -17,6 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/espalier-dev/espalier/internal/jwks"
 )
 
 // api is an API server's documents.
@@ -119,8 +121,8 @@ func TestCanonical(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, ok1 := canonical([]byte(raw))
-	two, ok2 := canonical(other)
+	one, ok1 := jwks.Canonical([]byte(raw))
+	two, ok2 := jwks.Canonical(other)
 	if !ok1 || !ok2 || string(one) != string(two) {
 		t.Errorf("%s\n%s", one, two)
 	}

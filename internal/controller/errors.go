@@ -68,21 +68,41 @@ func refusal(err error, verb, resource, name string) error {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{
 			condition: mcpv1.ConditionAvailable, reason: mcpv1.ReasonApplyFailed, stalled: true, again: retryProblem,
-			message: fmt.Sprintf("The API server refuses %s %s: %s. Check spec.workload.", resource, name, bounded(err.Error(), 600)),
+			message: fmt.Sprintf("The API server refuses %s %s: %s. Check %s.", resource, name, bounded(err.Error(), 600), origin(resource)),
 		}
 	default:
 		return fmt.Errorf("%s %s %s: %w", verb, resource, name, err)
 	}
 }
 
+// origin is the part of a spec that a child of this resource comes from.
+func origin(resource string) string {
+	if resource == resourceOf("NetworkPolicy") {
+		return "spec.networkPolicy"
+	}
+	return "spec.workload"
+}
+
 // forbidden says who forbids: RBAC, which names the verb (an apply needs patch,
 // and create as well where there is no such object), or admission.
 func forbidden(err error, verb, resource, name string) string {
 	if m := cannot.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Sprintf("The operator may not %s %s (%s). Grant it by its ClusterRole.", m[1], resource, name)
+		return mayNot(m[1], resource, name)
+	}
+	if strings.Contains(err.Error(), cannotOwn) {
+		return mayNot("update", "mcpservers.mcp.espalier.dev/finalizers", "to own "+name+" of "+resource)
 	}
 	return fmt.Sprintf("The operator may not %s %s (%s): a quota or an admission policy refuses it: %s.", verb, resource, name, bounded(err.Error(), 600))
 }
+
+// mayNot names the right that lacks and where to give it.
+func mayNot(verb, resource, name string) string {
+	return fmt.Sprintf("The operator may not %s %s (%s). Give its ClusterRole the verb %s on %s (docs/rbac.md).", verb, resource, name, verb, resource)
+}
+
+// cannotOwn is what the admission plugin OwnerReferencesPermissionEnforcement
+// says when who sets blockOwnerDeletion may not update the owner's finalizers.
+const cannotOwn = "cannot set blockOwnerDeletion"
 
 var cannot = regexp.MustCompile(`" cannot ([a-z]+) resource "`)
 

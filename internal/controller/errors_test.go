@@ -48,6 +48,10 @@ func TestRefusal(t *testing.T) {
 		"forbidden by admission": {
 			apierrors.NewForbidden(deployments, "x", errors.New("exceeded quota")), mcpv1.ReasonForbidden, false, "may not patch deployments.apps (x)",
 		},
+		"forbidden to own": {
+			apierrors.NewForbidden(deployments, "x", errors.New("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>")),
+			mcpv1.ReasonForbidden, false, "may not update mcpservers.mcp.espalier.dev/finalizers (to own x of deployments.apps)",
+		},
 		"invalid": {
 			apierrors.NewInvalid(kind, "x", field.ErrorList{field.Required(field.NewPath("spec", "volumes"), "")}),
 			mcpv1.ReasonApplyFailed, true, "spec.volumes: Required value",

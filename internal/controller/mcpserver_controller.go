@@ -61,7 +61,12 @@ type MCPServerReconciler struct {
 	// Tracer of the passes over all kinds; nil for none.
 	Tracer *tracing.Tracer
 
+	// MaxServerRollouts is how many servers are given a new image of the shared
+	// server at once; DefaultServerRollouts when 0.
+	MaxServerRollouts int
+
 	memory   *memory
+	rollouts *rollouts
 	writes   *ownWrites
 	verdicts *verdicts
 	metrics  *metrics
@@ -88,6 +93,7 @@ func (r *MCPServerReconciler) Reconcile(ctx context.Context, req reconcile.Reque
 	if err := r.runPhases(ctx, s); err != nil {
 		return reconcile.Result{}, err
 	}
+	r.observeRollout(ctx, s)
 	status := serverStatus(s)
 	r.verdicts.publish(s.key, registrationVerdicts(s, conditionVerdict(status.Conditions, mcpv1.ConditionSynced)))
 	if err := r.writeStatus(ctx, s, status); err != nil {
@@ -101,6 +107,7 @@ func (r *MCPServerReconciler) forget(key types.NamespacedName) {
 	r.Prober.Forget(key)
 	r.References.Forget(key)
 	r.memory.forget(key)
+	r.rollouts.drop(key)
 	r.writes.forget(key)
 	r.verdicts.publish(key, nil)
 	r.metrics.forgetServer(key)
@@ -127,7 +134,7 @@ func (r *MCPServerReconciler) writeStatus(ctx context.Context, s *serverScope, s
 		return nil
 	case apierrors.IsForbidden(err):
 		// There is no place left to tell it but the log.
-		ctrl.LoggerFrom(ctx).Error(err, "The operator may not patch mcpservers/status; grant it by its ClusterRole")
+		ctrl.LoggerFrom(ctx).Error(err, mayNot("patch", "mcpservers.mcp.espalier.dev/status", s.key.String()))
 		s.again(retryProblem)
 		return nil
 	case apierrors.IsNotFound(err):
@@ -173,6 +180,7 @@ func (r *MCPServerReconciler) setup(mgr ctrl.Manager, sources Sources, opts Opti
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(serverOfPod)).
 		WatchesRawSource(wakeUps(sources.Probes)).
 		WatchesRawSource(wakeUps(sources.References)).
+		WatchesRawSource(wakeUps(r.rollouts.wake)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: opts.Concurrency, ReconciliationTimeout: opts.Timeout})
 	for _, kind := range registrationKinds {
 		b = b.Watches(kind.object(), handler.EnqueueRequestsFromMapFunc(r.serversOf), builder.WithPredicates(predicate.GenerationChangedPredicate{}))

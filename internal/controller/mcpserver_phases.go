@@ -145,14 +145,26 @@ func (r *MCPServerReconciler) applyCatalog(ctx context.Context, s *serverScope) 
 }
 
 // applyWorkload writes Services, PodDisruptionBudget, NetworkPolicy and
-// Deployment, the policy before the pods that it is for. One that
+// Deployment, the policy before the pods that it is for: without it none are
+// made that were not there before. One that
 // is refused does not keep the others back; the first refusal is told.
 func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope) error {
 	if !resources.HasPods(s.server) {
 		return nil
 	}
+	stage, err := r.stageImage(ctx, s)
+	if err != nil {
+		return err
+	}
+	var unguarded error
 	steps := []func() error{
-		func() error { return r.apply(ctx, s, resources.Service(s.server)) },
+		func() error {
+			service := resources.Service(s.server)
+			if stage.mark != "" {
+				service.Labels[mcpv1.LabelRollout] = stage.mark
+			}
+			return r.apply(ctx, s, service)
+		},
 		func() error {
 			if peers := resources.PeersService(s.server); peers != nil {
 				return r.apply(ctx, s, peers)
@@ -167,12 +179,15 @@ func (r *MCPServerReconciler) applyWorkload(ctx context.Context, s *serverScope)
 		},
 		func() error {
 			if policy := r.networkPolicy(s); policy != nil {
-				return r.apply(ctx, s, policy)
+				unguarded = r.apply(ctx, s, policy)
 			}
-			return nil
+			return unguarded
 		},
 		func() error {
-			deployment, err := r.renderDeployment(s)
+			if unguarded != nil && s.deployment == nil {
+				return nil
+			}
+			deployment, err := r.renderDeployment(s, stage.image)
 			if err != nil {
 				return err
 			}
@@ -201,12 +216,14 @@ func (r *MCPServerReconciler) networkPolicy(s *serverScope) *networkingv1.Networ
 	return r.Resources.NetworkPolicy(s.server, config)
 }
 
-func (r *MCPServerReconciler) renderDeployment(s *serverScope) (*appsv1.Deployment, error) {
+func (r *MCPServerReconciler) renderDeployment(s *serverScope, image string) (*appsv1.Deployment, error) {
+	options := r.Resources
+	options.ServerImage = image
 	in := resources.TemplateInput{Server: s.server, EnvDigest: s.envDigest()}
 	if s.catalog != nil {
 		in.Refs = s.catalog.Refs
 	}
-	deployment, err := r.Resources.Deployment(in, s.deployment)
+	deployment, err := options.Deployment(in, s.deployment)
 	if errors.Is(err, resources.ErrInvalidPodTemplate) {
 		return nil, &problem{
 			condition: mcpv1.ConditionAccepted, reason: mcpv1.ReasonInvalidPodTemplate, stalled: true,

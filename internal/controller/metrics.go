@@ -27,7 +27,10 @@ type metrics struct {
 
 // RegisterMetrics registers the metrics of the controllers as Setup does, for
 // who describes them.
-func RegisterMetrics(registerer prometheus.Registerer) { newMetrics(registerer) }
+func RegisterMetrics(registerer prometheus.Registerer) {
+	newMetrics(registerer)
+	newRollouts(1).register(registerer)
+}
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	perServer := []string{"namespace", "name"}
@@ -48,6 +51,23 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	m.pokes.WithLabelValues(pokeFirst)
 	m.pokes.WithLabelValues(pokeRepeat)
 	return m
+}
+
+// register shows the numbers of rollouts of the server image.
+func (r *rollouts) register(registerer prometheus.Registerer) {
+	if registerer == nil {
+		return
+	}
+	for state, number := range map[string]func() int{
+		"underway": func() int { n, _, _ := r.numbers(); return n },
+		"failed":   func() int { _, n, _ := r.numbers(); return n },
+		"waiting":  func() int { _, _, n := r.numbers(); return n },
+	} {
+		registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "espalier_server_image_rollouts", Help: "MCPServers that are to have another image of the shared server, by state: underway, failed, waiting. Two that failed stop the rest.",
+			ConstLabels: prometheus.Labels{"state": state},
+		}, func() float64 { return float64(number()) }))
+	}
 }
 
 // Values of the label attempt.

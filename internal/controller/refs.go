@@ -146,7 +146,7 @@ func (s *serverScope) refProblem(ref catalog.Ref) (reason, message string) {
 	secret := ref.Kind == catalog.RefSecret
 	switch {
 	case state.Forbidden:
-		return mcpv1.ReasonForbidden, fmt.Sprintf("The operator may not get %ss (%s) in namespace %s. Grant it by its ClusterRole.", strings.ToLower(string(ref.Kind)), ref.Name, s.key.Namespace)
+		return mcpv1.ReasonForbidden, mayNot("get", strings.ToLower(string(ref.Kind))+"s", ref.Name)
 	case !state.Found && secret:
 		return mcpv1.ReasonSecretNotFound, fmt.Sprintf("Secret %s does not exist. Create it in namespace %s.", ref.Name, s.key.Namespace)
 	case !state.Found:

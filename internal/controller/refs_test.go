@@ -110,7 +110,7 @@ func TestRefProblems(t *testing.T) {
 	}{
 		{secret, references.State{}, mcpv1.ReasonSecretNotFound, "Secret s does not exist. Create it in namespace ns."},
 		{secret, references.State{Found: true}, mcpv1.ReasonSecretKeyNotFound, "Secret s has no key k."},
-		{secret, references.State{Forbidden: true}, mcpv1.ReasonForbidden, "may not get secrets (s) in namespace ns"},
+		{secret, references.State{Forbidden: true}, mcpv1.ReasonForbidden, "may not get secrets (s). Give its ClusterRole the verb get on secrets"},
 		{secret, references.State{Found: true, Digests: map[string]string{"k": ""}}, "", ""},
 		{configMap, references.State{}, mcpv1.ReasonConfigMapNotFound, "ConfigMap c does not exist."},
 		{configMap, references.State{Found: true}, mcpv1.ReasonConfigMapKeyNotFound, "ConfigMap c has no key k."},

@@ -109,7 +109,7 @@ func (r *registrationReconciler) writeStatus(ctx context.Context, obj mcpv1.Regi
 		// The cache was behind, most often this controller's own last write.
 		return reconcile.Result{RequeueAfter: retryConflict}, nil
 	case apierrors.IsForbidden(err):
-		ctrl.LoggerFrom(ctx).Error(err, "The operator may not patch "+r.kind.resource+"/status; grant it by its ClusterRole")
+		ctrl.LoggerFrom(ctx).Error(err, mayNot("patch", r.kind.resource+".mcp.espalier.dev/status", client.ObjectKeyFromObject(obj).String()))
 		return reconcile.Result{RequeueAfter: retryProblem}, nil
 	case apierrors.IsNotFound(err):
 		return reconcile.Result{}, nil

@@ -84,12 +84,22 @@ func serverStatusOf(generation int64, present mcpv1.RegistrationServerStatus, na
 	served := unknown(mcpv1.ReasonPending, "No replica that takes traffic has been asked yet.")
 	if v.served != nil {
 		served = *v.served
-	} else if c := meta.FindStatusCondition(present.Conditions, mcpv1.ConditionServed); c != nil && c.ObservedGeneration == generation && c.Reason != mcpv1.ReasonNotAccepted && !nothingServed(verdict{reason: c.Reason}) {
+	} else if c := meta.FindStatusCondition(present.Conditions, mcpv1.ConditionServed); c != nil && c.ObservedGeneration == generation && stillSo(c.Reason) {
 		served = verdict{c.Status, c.Reason, c.Message}
 	}
 	setCondition(&entry.Conditions, mcpv1.ConditionServed, served, generation, now)
 	sortConditions(entry.Conditions, registrationConditionOrder)
 	return entry
+}
+
+// stillSo: what Served said for this reason may hold while the server, which
+// exists and has accepted the registration, has not spoken about it.
+func stillSo(reason string) bool {
+	switch reason {
+	case mcpv1.ReasonNotAccepted, mcpv1.ReasonServerNotFound:
+		return false
+	}
+	return !nothingServed(verdict{reason: reason})
 }
 
 // withServed fills in what entry holds.

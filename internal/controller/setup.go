@@ -32,9 +32,11 @@ const (
 // Setup registers the controllers with mgr. r holds what they need.
 func Setup(ctx context.Context, mgr ctrl.Manager, r *MCPServerReconciler, sources Sources, opts Options, registerer prometheus.Registerer) error {
 	r.memory = newMemory()
+	r.rollouts = newRollouts(r.MaxServerRollouts)
 	r.writes = newOwnWrites()
 	r.verdicts = newVerdicts()
 	r.metrics = newMetrics(registerer)
+	r.rollouts.register(registerer)
 	for _, kind := range registrationKinds {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind.object(), indexServers, serverNames); err != nil {
 			return err
@@ -47,6 +49,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, r *MCPServerReconciler, source
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind.of, indexServer, labelledServer); err != nil {
 			return err
 		}
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Service{}, indexRollout, markedRollout); err != nil {
+		return err
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, indexServer, labelledServer); err != nil {
 		return err

@@ -4,6 +4,7 @@
 package jwks
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 
@@ -49,6 +50,50 @@ func FuzzParse(f *testing.F) {
 		}
 		if picked := Pick(keys, "", "RS256"); len(picked) > len(keys) {
 			t.Fatalf("%d of %d keys", len(picked), len(keys))
+		}
+	})
+}
+
+// FuzzCanonical: what is taken is a key set still, says the same when it is
+// written in another order, and is its own canonical form.
+func FuzzCanonical(f *testing.F) {
+	const one = `{"kty":"OKP","crv":"Ed25519","kid":"a","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`
+	const two = `{"kid":"b","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","crv":"Ed25519","kty":"OKP","n":1e3}`
+	for _, seed := range []string{`{"keys":[` + one + `,` + two + `]}`, `{"keys":[` + two + `,null]}`, `{"keys":[` + one + `,1]}`, `{"Keys":[` + one + `]}`, `null`} {
+		f.Add([]byte(seed))
+	}
+	f.Add([]byte(`{"keys":[` + string(bytes.Repeat([]byte(`{"kty":"x"},`), MaxKeys-1)) + one + `,` + one + `]}`))
+	f.Add([]byte(`{"keys":[` + one + string(bytes.Repeat([]byte(`,{"a":1,"kty":"x"}`), MaxKeys)) + `]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		set, ok := Canonical(raw)
+		if !ok {
+			return
+		}
+		keys, err := Parse(set)
+		if err != nil {
+			t.Fatalf("%s is no key set: %v", set, err)
+		}
+		if known, err := Parse(raw); err != nil || len(known) != len(keys) {
+			t.Fatalf("%d keys of %d, %v", len(keys), len(known), err)
+		}
+		if again, ok := Canonical(set); !ok || !bytes.Equal(again, set) {
+			t.Fatalf("%s, then %s", set, again)
+		}
+		var reversed struct {
+			Keys []json.RawMessage `json:"keys"`
+		}
+		if err := json.Unmarshal(set, &reversed); err != nil {
+			t.Fatal(err)
+		}
+		for i, j := 0, len(reversed.Keys)-1; i < j; i, j = i+1, j-1 {
+			reversed.Keys[i], reversed.Keys[j] = reversed.Keys[j], reversed.Keys[i]
+		}
+		other, err := json.MarshalIndent(reversed, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, ok := Canonical(other); !ok || !bytes.Equal(again, set) {
+			t.Fatalf("%s, in another order %s", set, again)
 		}
 	})
 }

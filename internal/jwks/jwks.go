@@ -6,6 +6,7 @@
 package jwks
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -72,4 +73,31 @@ func Pick(keys []jose.JSONWebKey, kid, algorithm string) []jose.JSONWebKey {
 		}
 	}
 	return out
+}
+
+// Canonical gives a set in one order and without white space, where it has a
+// key that Parse takes: replicas of a server may write it differently, and a
+// catalog's digest must not change for that. Keys beyond those that are looked
+// at are left out: in another order they would take the place of others.
+func Canonical(raw []byte) (json.RawMessage, bool) {
+	if _, err := Parse(raw); err != nil {
+		return nil, false
+	}
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if json.Unmarshal(raw, &set) != nil {
+		return nil, false
+	}
+	set.Keys = set.Keys[:min(len(set.Keys), MaxKeys)]
+	for i, key := range set.Keys {
+		var members map[string]any
+		if json.Unmarshal(key, &members) != nil {
+			return nil, false
+		}
+		set.Keys[i], _ = json.Marshal(members) // Decoded a moment ago.
+	}
+	slices.SortFunc(set.Keys, func(a, b json.RawMessage) int { return bytes.Compare(a, b) })
+	out, err := json.Marshal(set)
+	return out, err == nil
 }

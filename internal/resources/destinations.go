@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/clusterhost"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -106,13 +108,14 @@ func (d *destinations) url(namespace, text string) {
 		return
 	}
 	// A policy must not open what nobody meant.
-	if ns := clusterhost.Namespace(host, namespace); ns != "" {
+	// What can be no namespace would make the whole policy invalid.
+	if ns := clusterhost.Namespace(host, namespace); len(validation.IsDNS1123Label(ns)) == 0 {
 		d.namespaces = append(d.namespaces, ns)
 	}
 }
 
 func portOf(u *url.URL) uint16 {
-	if port, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); err == nil && port > 0 {
 		return uint16(port)
 	}
 	if u.Scheme == "https" || u.Scheme == "wss" {

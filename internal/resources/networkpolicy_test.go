@@ -170,6 +170,11 @@ func TestDestinations(t *testing.T) {
 			}}},
 			{Name: "h", HTTP: calls("http://localhost:1")},
 			{Name: "i"},
+			// What no policy can hold, though the CRD lets it through.
+			{Name: "j", HTTP: calls("http://a." + strings.Repeat("x", 64) + ".svc/x")},
+			{Name: "k", HTTP: calls("http://a.-b.svc/x")},
+			{Name: "l", HTTP: calls("http://192.0.2.7:0/x")},
+			{Name: "m", HTTP: calls("https://192.0.2.7:99999/x")},
 		},
 		Resources: []serverconfig.Resource{{HTTP: calls("http://pod-0.files.store.svc/a")}, {}},
 		Templates: []serverconfig.Resource{{HTTP: calls("http://files.archive.svc/{a}")}},

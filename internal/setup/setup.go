@@ -7,16 +7,21 @@
 package setup
 
 import (
+	"context"
+	"time"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,7 +46,8 @@ func CacheOptions(namespaces []string) cache.Options {
 	ofServers, err := labels.NewRequirement(mcpv1.LabelServer, selection.Exists, nil)
 	utilruntime.Must(err)
 	opts := cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform:         cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: unlessForbidden,
 		ByObject: map[client.Object]cache.ByObject{
 			&appsv1.Deployment{}:            owned,
 			&corev1.Service{}:               owned,
@@ -61,6 +67,20 @@ func CacheOptions(namespaces []string) cache.Options {
 		}
 	}
 	return opts
+}
+
+// CacheSyncTimeout is how long a controller waits for what it watches: for good.
+// An operator that may not watch something says so (internal/refusals) and
+// begins when it may. One that ended itself would be restarted into the same
+// refusal, with a growing delay.
+const CacheSyncTimeout = 10 * 365 * 24 * time.Hour
+
+// unlessForbidden logs why a watch failed, but for refusals, which
+// internal/refusals logs once and not at every attempt.
+func unlessForbidden(ctx context.Context, reflector *toolscache.Reflector, err error) {
+	if !apierrors.IsForbidden(err) {
+		toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+	}
 }
 
 // ClientOptions keep Secrets out of the cache.

@@ -53,13 +53,14 @@ type Server struct {
 }
 
 // Main starts a server, hands it to use, runs the package's tests and stops
-// the server. It is the whole of a TestMain.
-func Main(m *testing.M, use func(*Server)) {
-	os.Exit(run(m, use))
+// the server. It is the whole of a TestMain. Flags are as Start takes them.
+func Main(m *testing.M, use func(*Server), flags ...Flag) {
+	os.Exit(Run(m, use, flags...))
 }
 
-func run(m *testing.M, use func(*Server)) (code int) {
-	server, err := Start()
+// Run is Main without the exit.
+func Run(m *testing.M, use func(*Server), flags ...Flag) (code int) {
+	server, err := Start(flags...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "apiserver:", err)
 		return 1
@@ -92,6 +93,9 @@ func Start(flags ...Flag) (*Server, error) {
 		ControlPlaneStartTimeout: startTimeout,
 		ControlPlaneStopTimeout:  stopTimeout,
 	}
+	// As OpenShift has it: who sets blockOwnerDeletion needs update on the
+	// owner's finalizers.
+	environment.ControlPlane.GetAPIServer().Configure().Set("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	for _, flag := range flags {
 		environment.ControlPlane.GetAPIServer().Configure().Set(flag.Name, flag.Value)
 	}
@@ -140,6 +144,17 @@ func (s *Server) Operator() *rest.Config {
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + OperatorNamespace, "system:authenticated"},
 	}
 	return config
+}
+
+// User is the access of a user who authenticates by a certificate of its own: in
+// the API server's audit log it is the user, where Operator is an administrator
+// who impersonates one.
+func (s *Server) User(name string) (*rest.Config, error) {
+	user, err := s.environment.AddUser(envtest.User{Name: name}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return user.Config(), nil
 }
 
 // Scheme knows Kubernetes' kinds, CRDs and Espalier's kinds.

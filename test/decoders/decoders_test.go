@@ -53,6 +53,7 @@ var elsewhere = map[string]string{
 	"mcpserver/engine": "mcpserver FuzzHTTP",
 	// The frames are the library's; what they hold is duplex's.
 	"mcpserver/websocket": "mcpserver FuzzConnection",
+	"clusterkeys":         "one field of the API server's own document; the keys are read by jwks",
 	"catalog":             "fields of objects that the API server has accepted",
 	"resources":           "fields of objects that the API server has accepted, and what was rendered here",
 	"keys":                "it encodes, and reads the operator's own Secret by length",

@@ -22,6 +22,12 @@ import (
 // noRolloutFor is how long nothing must happen after a change that needs no rollout.
 const noRolloutFor = 10 * time.Second
 
+// Values of a credential that stand nowhere else.
+const (
+	firstToken  = "first-3f9c1d7e5a"
+	secondToken = "second-b82e4460cf"
+)
+
 var _ = Describe("Credentials of tools", func() {
 	secret := func(name, value string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: harness.Meta(name), StringData: map[string]string{"token": value}}
@@ -33,7 +39,7 @@ var _ = Describe("Credentials of tools", func() {
 	It("roll out once per Secret, announced, and rotate without a restart", Label(slow), func(ctx SpecContext) {
 		ns := cluster.Namespace(ctx, "credentials")
 		backend := ns.Backend(ctx, "backend")
-		ns.Create(ctx, secret("api", "one"), harness.Server("front", 2), harness.Tool("ping", "front", harness.Says(`"pong"`)))
+		ns.Create(ctx, secret("api", firstToken), harness.Server("front", 2), harness.Tool("ping", "front", harness.Says(`"pong"`)))
 		ns.AwaitServer(ctx, "front", harness.ReadyTimeout, harness.Ready)
 		synced := watchCondition(ctx, ns, "front", v1alpha1.ConditionSynced)
 		ready := watchCondition(ctx, ns, "front", v1alpha1.ConditionReady)
@@ -45,24 +51,27 @@ var _ = Describe("Credentials of tools", func() {
 		ns.AwaitRollout(ctx, "front-mcp", harness.RolloutTimeout)
 		Expect(ns.Revision(ctx, "front-mcp")).To(Equal("2"))
 		Expect(synced.seen()).To(ContainElement("False " + v1alpha1.ReasonRolloutForCredentials))
-		expectHeader(ctx, ns, "first", "Bearer one")
+		expectHeader(ctx, ns, "first", "Bearer "+firstToken)
 		pods := harness.Identity(ns.Pods(ctx, "front"))
 
 		By("a second tool with that Secret and key: none")
 		ns.Create(ctx, harness.Tool("second", "front", harness.Gets(backend.URL+"/echo/", bearer("api"))))
 		ns.AwaitTool(ctx, "second", harness.ServedTimeout, harness.Served)
-		expectHeader(ctx, ns, "second", "Bearer one")
+		expectHeader(ctx, ns, "second", "Bearer "+firstToken)
 		Expect(ns.Revision(ctx, "front-mcp")).To(Equal("2"))
 
 		By("rotating the Secret: live without a restart")
 		held := &corev1.Secret{}
 		start := time.Now()
-		ns.Update(ctx, "api", held, func() { held.Data["token"] = []byte("two") })
+		ns.Update(ctx, "api", held, func() { held.Data["token"] = []byte(secondToken) })
 		for _, peer := range ns.Peers(ctx, "front") {
 			Eventually(ctx, func() string { return authorization(ctx, peer, "first") }).
-				WithTimeout(harness.RotationTimeout).WithPolling(2*harness.Poll).Should(Equal("Bearer two"), "at %s", peer.Name)
+				WithTimeout(harness.RotationTimeout).WithPolling(2*harness.Poll).Should(Equal("Bearer "+secondToken), "at %s", peer.Name)
 		}
 		harness.Say("a rotated Secret was in use in both replicas after %s", time.Since(start).Round(100*time.Millisecond))
+
+		By("looking for either value in status, events, ConfigMaps, pods and logs")
+		ns.ExpectNoTraceOf(ctx, firstToken, secondToken)
 
 		By("deleting both tools: none")
 		ns.Delete(ctx, harness.Tool("first", "front"), harness.Tool("second", "front"))

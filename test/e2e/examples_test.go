@@ -48,6 +48,8 @@ var _ = Describe("The examples", func() {
 		ns.AwaitRollouts(ctx, harness.ReadyTimeout)
 		ns.AwaitService(ctx, "shop")
 		ns.Show(ctx, "The examples")
+		// kubectl diff fails when there is a difference.
+		ns.KubectlIn(ctx, manifests, "diff", "--filename=-")
 
 		ask := func(server, tool, arguments string) map[string]any {
 			GinkgoHelper()

@@ -47,7 +47,7 @@ var _ = Describe("The chart", Label(slow, disruptive), Serial, func() {
 
 		By("helm upgrade with changed values: the operator changes, no server does")
 		failed := callAlways(ctx, ns, "first", "ping")
-		cluster.Helm(ctx, "upgrade", "espalier", harness.Chart, "--reuse-values", "--wait", helmWait,
+		cluster.Helm(ctx, "upgrade", "espalier", harness.Chart, "--reset-then-reuse-values", "--wait", helmWait,
 			"--set=manager.replicas=1", "--set=manager.logging.level=debug")
 		cluster.AwaitOperator(ctx)
 		Expect(cluster.OperatorPods(ctx)).To(HaveLen(1))
@@ -60,7 +60,7 @@ var _ = Describe("The chart", Label(slow, disruptive), Serial, func() {
 		Expect(harness.Identity(ns.Pods(ctx, "first"))).To(Equal(pods), "pods of the server")
 
 		By("helm upgrade to one namespace: the operator works there by a Role, and nowhere else")
-		cluster.Helm(ctx, "upgrade", "espalier", harness.Chart, "--reuse-values", "--wait", helmWait,
+		cluster.Helm(ctx, "upgrade", "espalier", harness.Chart, "--reset-then-reuse-values", "--wait", helmWait,
 			"--set=watchNamespaces={"+ns.Name+"}", "--set=rbac.clusterScoped=false", "--set=metrics.secure=false")
 		cluster.AwaitOperator(ctx)
 		expectNoClusterRoles(ctx)

@@ -25,7 +25,7 @@ var _ = Describe("The operator's rights", func() {
 		var role rbacv1.ClusterRole
 		Expect(cluster.Client.Get(ctx, client.ObjectKey{Name: harness.OperatorRole}, &role)).To(Succeed())
 		Expect(verbsOn(&role, "", "secrets")).To(ConsistOf("get"))
-		Expect(verbsOn(&role, "", "pods")).To(ConsistOf("get", "list", "watch"))
+		Expect(verbsOn(&role, "", "pods")).To(ConsistOf("list", "watch"))
 		Expect(verbsOn(&role, "", "pods/status")).To(ConsistOf("patch"))
 		for _, rule := range role.Rules {
 			Expect(rule.Verbs).NotTo(ContainElement("*"))

@@ -22,6 +22,7 @@ import (
 	"github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/test/e2e/harness"
+	"github.com/espalier-dev/espalier/test/states"
 )
 
 // state is a row of the table of states: what a server comes to, and what
@@ -91,7 +92,7 @@ func both(changes ...func(*v1alpha1.MCPServer)) func(*v1alpha1.MCPServer) {
 	}
 }
 
-var states = []state{
+var tableOfStates = []state{
 	{server: "proved", ready: readyIs(metav1.ConditionTrue, v1alpha1.ReasonProved), kstatus: status.CurrentStatus},
 	{server: "zero", make: func(s *v1alpha1.MCPServer) { s.Spec.Replicas = harness.To(int32(0)) }, ready: readyIs(metav1.ConditionTrue, v1alpha1.ReasonScaledToZero), others: []string{"Healthy Unknown ScaledToZero"}, kstatus: status.CurrentStatus},
 	{server: "suspended", make: func(s *v1alpha1.MCPServer) { s.Spec.Suspend = harness.To(true) }, ready: readyIs(metav1.ConditionTrue, v1alpha1.ReasonSuspended), others: []string{"Healthy Unknown Suspended"}, kstatus: status.CurrentStatus},
@@ -136,17 +137,17 @@ var _ = Describe("The states of a server", func() {
 		ns.Create(ctx, behind, service, foreign,
 			&corev1.Secret{ObjectMeta: harness.Meta("wrong"), StringData: map[string]string{"key": "expired"}})
 		ns.AwaitRollout(ctx, "behind", harness.ReadyTimeout)
-		for _, s := range states {
+		for _, s := range tableOfStates {
 			ns.Create(ctx, s.build(ns.Name)...)
 		}
-		for _, s := range states {
+		for _, s := range tableOfStates {
 			if s.then != nil {
 				ns.AwaitServer(ctx, s.server, harness.ReadyTimeout, harness.Ready)
 				s.then(ctx, ns)
 			}
 		}
 		var lines []string
-		for _, s := range states {
+		for _, s := range tableOfStates {
 			lines = append(lines, expectState(ctx, ns, s))
 		}
 		ns.Show(ctx, "The states of a server")
@@ -175,6 +176,7 @@ func expectState(ctx context.Context, ns *harness.Namespace, s state) string {
 			line += "-"
 		}
 	}
+	Expect(states.Check(s.server, storedServer(ctx, ns, s.server))).To(Succeed(), s.server)
 	// kstatus knows no more than this, and neither must a person.
 	Expect(slices.ContainsFunc(seen.Status.Conditions, func(c metav1.Condition) bool { return c.Message == "" })).To(BeFalse(), s.server)
 	return line + "\t" + s.kstatus.String()
@@ -191,14 +193,20 @@ func conditionLines(server *v1alpha1.MCPServer) []string {
 // kstatusOf is the verdict of the library that kubectl apply --prune, Flux and
 // others wait with.
 func kstatusOf(ctx context.Context, ns *harness.Namespace, name string) (status.Status, error) {
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("MCPServer"))
-	ns.Get(ctx, name, obj)
-	result, err := status.Compute(obj)
+	result, err := status.Compute(storedServer(ctx, ns, name))
 	if err != nil {
 		return "", err
 	}
 	return result.Status, nil
+}
+
+// storedServer is an MCPServer as those see it who know nothing of its type.
+func storedServer(ctx context.Context, ns *harness.Namespace, name string) *unstructured.Unstructured {
+	GinkgoHelper()
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("MCPServer"))
+	ns.Get(ctx, name, obj)
+	return obj
 }
 
 func aligned(head string, lines []string) string {

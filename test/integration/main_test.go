@@ -12,6 +12,7 @@ package integration
 
 import (
 	"flag"
+	"os"
 	"testing"
 	"time"
 
@@ -30,7 +31,19 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	ctrl.SetLogger(logr.Discard()) // Each operator has a log of its own.
-	apiserver.Main(m, func(s *apiserver.Server) { api = s })
+	folder, err := os.MkdirTemp("", "integration-")
+	if err != nil {
+		panic(err)
+	}
+	audit, err := auditFlags(folder)
+	if err != nil {
+		panic(err)
+	}
+	code := apiserver.Run(m, func(s *apiserver.Server) { api = s }, audit...)
+	if err := os.RemoveAll(folder); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
 }
 
 const (

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -98,7 +99,7 @@ func TestNetworkPolicy(t *testing.T) {
 }
 
 // TestForeignNetworkPolicy: somebody else's policy of the name is left alone,
-// and the pods run without ours, which is told.
+// and no pods are made that ours would not guard.
 func TestForeignNetworkPolicy(t *testing.T) {
 	w := newWorld(t)
 	foreign := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "web-mcp", Namespace: w.namespace}}
@@ -109,10 +110,32 @@ func TestForeignNetworkPolicy(t *testing.T) {
 	if now.ResourceVersion != foreign.ResourceVersion || slices.Contains(now.Spec.PolicyTypes, networkingv1.PolicyTypeEgress) {
 		t.Errorf("it was changed: %+v", now)
 	}
+	w.rest()
+	if w.exists("web-mcp", &appsv1.Deployment{}) {
+		t.Error("there are pods that nothing guards")
+	}
 	must(t, api.Client.Delete(w.ctx, foreign))
 	w.becomesWithin(healed, map[string]string{"Available": "False Starting", "Stalled": "-"})
 	w.serve()
 	if reached(w) == "no policy" {
 		t.Error("ours was not made")
 	}
+}
+
+// TestInvalidNetworkPolicy: labels that the CRD does not judge are refused by the
+// API server. That is told with the field; pods that run go on.
+func TestInvalidNetworkPolicy(t *testing.T) {
+	w := newWorld(t)
+	w.server(`{}`)
+	w.serve()
+	w.server(`{networkPolicy: {ingress: {namespaces: [{matchLabels: {"no label": x}}]}}}`)
+	w.becomes(map[string]string{"Available": "False ApplyFailed", "Stalled": "True ApplyFailed"})
+	if m := meta.FindStatusCondition(w.web().Status.Conditions, "Available").Message; !strings.Contains(m, "Check spec.networkPolicy") || !strings.Contains(m, "no label") {
+		t.Errorf("it is told as %q", m)
+	}
+	if !w.exists("web-mcp", &appsv1.Deployment{}) {
+		t.Error("pods that ran are gone")
+	}
+	w.server(`{networkPolicy: {ingress: {namespaces: [{matchLabels: {a: x}}]}}}`)
+	w.becomes(map[string]string{"Ready": "True Proved", "Stalled": "-"})
 }

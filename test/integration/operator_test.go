@@ -8,18 +8,23 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
+	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/discovery"
+	eventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -32,7 +37,9 @@ import (
 	"github.com/espalier-dev/espalier/internal/controller"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/prober"
+	"github.com/espalier-dev/espalier/internal/recorder"
 	"github.com/espalier-dev/espalier/internal/references"
+	"github.com/espalier-dev/espalier/internal/refusals"
 	"github.com/espalier-dev/espalier/internal/resources"
 	"github.com/espalier-dev/espalier/internal/setup"
 )
@@ -44,6 +51,11 @@ type operator struct {
 	log    *safeBuffer
 	clock  *shiftedClock
 	stop   func()
+	// rights are what the API server refused, and metrics where that is counted.
+	rights  *refusals.Refusals
+	metrics *prometheus.Registry
+	// lostEvents is how many events the API server refused.
+	lostEvents *atomic.Int64
 }
 
 // probeKey is the operator's own, which outlives its restarts.
@@ -51,27 +63,40 @@ var probeKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 
 // startOperator starts the controllers for one namespace, as access allows.
 // It is stopped at the end of the test at the latest.
-func startOperator(t *testing.T, access *rest.Config, namespace string) *operator {
+func startOperator(t *testing.T, access *rest.Config, namespace string, changes ...func(*controller.MCPServerReconciler)) *operator {
 	t.Helper()
 	fake := newFakeProber()
-	o := startOperatorWith(t, access, namespace, fake, fake.wake)
+	o := startOperatorWith(t, access, namespace, fake, fake.wake, changes...)
 	o.prober = fake
 	return o
 }
 
-// startOperatorWith starts the controllers with any prober. One that is a
-// Runnable is started as well.
-func startOperatorWith(t *testing.T, access *rest.Config, namespace string, probes controller.Prober, wake <-chan event.TypedGenericEvent[prober.Key]) *operator {
+// startOperatorWith starts the controllers with any prober, and waits for their
+// caches. A prober that is a Runnable is started as well.
+func startOperatorWith(t *testing.T, access *rest.Config, namespace string, probes controller.Prober, wake <-chan event.TypedGenericEvent[prober.Key], changes ...func(*controller.MCPServerReconciler)) *operator {
 	t.Helper()
-	o := &operator{writes: &writes{}, log: &safeBuffer{}, clock: &shiftedClock{Clock: clock.RealClock{}}}
+	o, caches := launchOperator(t, access, namespace, probes, wake, changes...)
+	if !caches.WaitForCacheSync(t.Context()) {
+		t.Fatal("the caches did not fill")
+	}
+	return o
+}
+
+// launchOperator starts them without waiting for the caches that it gives.
+func launchOperator(t *testing.T, access *rest.Config, namespace string, probes controller.Prober, wake <-chan event.TypedGenericEvent[prober.Key], changes ...func(*controller.MCPServerReconciler)) (*operator, cache.Cache) {
+	t.Helper()
+	o := &operator{writes: &writes{}, log: &safeBuffer{}, clock: &shiftedClock{Clock: clock.RealClock{}}, metrics: prometheus.NewRegistry(), lostEvents: &atomic.Int64{}}
+	o.rights = refusals.New(o.metrics, o.logger())
 	access = rest.CopyConfig(access)
 	access.QPS, access.Burst = 1000, 1000
+	o.rights.Wrap(access)
+	access.Wrap(o.countLostEvents)
 	scheme := setup.Scheme()
 	mgr, err := ctrl.NewManager(access, ctrl.Options{
 		Scheme: scheme, Cache: setup.CacheOptions([]string{namespace}), Client: setup.ClientOptions(scheme),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Logger:     o.logger(),
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true), CacheSyncTimeout: setup.CacheSyncTimeout},
 		NewClient: func(c *rest.Config, options client.Options) (client.Client, error) {
 			inner, err := client.NewWithWatch(c, options)
 			if err != nil {
@@ -94,9 +119,13 @@ func startOperatorWith(t *testing.T, access *rest.Config, namespace string, prob
 	if runnable, ok := probes.(manager.Runnable); ok {
 		must(t, mgr.Add(runnable))
 	}
+	eventsClient, err := eventsv1.NewForConfigAndClient(access, mgr.GetHTTPClient())
+	must(t, err)
+	events := recorder.New(eventsClient, scheme, "espalier", o.logger())
+	must(t, mgr.Add(events))
 	reconciler := &controller.MCPServerReconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Clock: o.clock,
-		Recorder: mgr.GetEventRecorder("espalier"),
+		Recorder: events,
 		Resources: resources.Options{
 			ServerImage: "ghcr.io/espalier-dev/server:test", RunAsUser: ptr.To(resources.DefaultRunAsUser), PodSecurity: "restricted",
 			Operator: resources.Pods{Namespace: "espalier-system", Labels: map[string]string{"control-plane": "controller-manager"}},
@@ -105,10 +134,13 @@ func startOperatorWith(t *testing.T, access *rest.Config, namespace string, prob
 		Tokens: signer.Source, TrustedKeys: []string{base64.StdEncoding.EncodeToString(probeKey[ed25519.SeedSize:])},
 		ClusterKeys: clusterkeys.New(published.RESTClient(), o.clock),
 	}
+	for _, change := range changes {
+		change(reconciler)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	sources := controller.Sources{Probes: wake, References: refs.Wake()}
 	options := controller.Options{Concurrency: 2, Timeout: time.Minute}
-	must(t, controller.Setup(ctx, mgr, reconciler, sources, options, prometheus.NewRegistry()))
+	must(t, controller.Setup(ctx, mgr, reconciler, sources, options, o.metrics))
 
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -127,10 +159,22 @@ func startOperatorWith(t *testing.T, access *rest.Config, namespace string, prob
 			t.Logf("log of the operator of %s:\n%s", namespace, o.log.String())
 		}
 	})
-	if !mgr.GetCache().WaitForCacheSync(ctx) {
-		t.Fatal("the caches did not fill")
-	}
-	return o
+	return o, mgr.GetCache()
+}
+
+// roundTripper is a function that is one.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func (o *operator) countLostEvents(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(req)
+		if err == nil && resp.StatusCode == http.StatusForbidden && strings.HasSuffix(req.URL.Path, "/events") {
+			o.lostEvents.Add(1)
+		}
+		return resp, err
+	})
 }
 
 func (o *operator) logger() logr.Logger {

@@ -108,3 +108,10 @@ func (p *fakeProber) pass(key prober.Key) int {
 func (p *fakeProber) tell(key prober.Key) {
 	p.wake <- event.TypedGenericEvent[prober.Key]{Object: key}
 }
+
+// lag says whether the prober is behind.
+func (p *fakeProber) lag(is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lagging = is
+}

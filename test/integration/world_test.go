@@ -197,7 +197,13 @@ func differs(conditions []metav1.Condition, want map[string]string, observed, ge
 // that began after the wake-up.
 func (w *world) pass() {
 	w.Helper()
-	key := w.key("web")
+	w.passOver("web")
+}
+
+// passOver does that for a server of any name.
+func (w *world) passOver(name string) {
+	w.Helper()
+	key := w.key(name)
 	for range 2 {
 		before := w.prober.pass(key)
 		w.prober.tell(key)

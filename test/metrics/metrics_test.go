@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/mcpserver"
 	"github.com/espalier-dev/espalier/internal/prober"
+	"github.com/espalier-dev/espalier/internal/refusals"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/metrics.md anew")
@@ -46,6 +48,7 @@ func (r *recorder) Unregister(prometheus.Collector) bool { return false }
 func manager() []prometheus.Collector {
 	r := &recorder{}
 	controller.RegisterMetrics(r)
+	refusals.New(r, logr.Discard())
 	prober.New(prober.Options{
 		Registerer: r,
 		Probe:      func(context.Context, mcpprobe.Target) mcpprobe.Report { return mcpprobe.Report{} },

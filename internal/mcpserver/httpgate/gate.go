@@ -115,7 +115,7 @@ func (g *Gate) Metadata(w http.ResponseWriter, r *http.Request, snapshot *regist
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "public, max-age=60")
-		_, _ = w.Write(document) //nolint:gosec // JSON that says so; and a client that is gone is no error of ours
+		_, _ = w.Write(document)
 	case http.MethodOptions:
 		w.Header().Set("Allow", metadataMethods)
 		w.WriteHeader(http.StatusNoContent)
@@ -137,7 +137,7 @@ func Refuse(w http.ResponseWriter, status int, err *wire.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(wire.AppendError(nil, nil, err)) //nolint:gosec // JSON that says so; and a client that is gone is no error of ours.
+	_, _ = w.Write(wire.AppendError(nil, nil, err))
 }
 
 // passes reports whether a refusal of this status is over in a while: a drain,

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 const (
@@ -51,7 +53,7 @@ func exporterSettings(getenv func(string) string) (settings, error) {
 		for pair := range strings.SplitSeq(value, ",") {
 			key, text, ok := strings.Cut(pair, "=")
 			decoded, err := url.PathUnescape(strings.TrimSpace(text))
-			if key = strings.TrimSpace(key); !ok || key == "" || err != nil || strings.ContainsAny(key+decoded, "\r\n") {
+			if key = strings.TrimSpace(key); !ok || err != nil || !httpguts.ValidHeaderFieldName(key) || !httpguts.ValidHeaderFieldValue(decoded) {
 				return s, fmt.Errorf("%s cannot be read: it is key=value,key=value", name)
 			}
 			s.headers.Set(key, decoded)
