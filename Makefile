@@ -139,6 +139,14 @@ build: ## Build bin/manager and bin/server, static.
 images: ## Build both images for PLATFORMS into bin/images, without Docker; images push=yes pushes them to IMAGE_REGISTRY.
 	@VERSION='$(VERSION)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' IMAGE_TAG='$(IMAGE_TAG)' PLATFORMS='$(PLATFORMS)' hack/build-images $(push)
 
+.PHONY: sbom
+sbom: ## Write dist/sbom: what modules are in each program, for PLATFORMS, in CycloneDX.
+	@VERSION='$(VERSION)' PLATFORMS='$(PLATFORMS)' hack/sbom
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in what is built (asks vuln.go.dev, or GOVULNDB).
+	@hack/vulncheck
+
 .PHONY: dist
 dist: ## Build dist/install.yaml: everything that "kubectl apply --server-side" needs.
 	@mkdir -p dist

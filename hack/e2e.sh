@@ -18,6 +18,7 @@ cd "$ROOT"
 . hack/lib/steps.sh
 . hack/lib/images.sh
 . hack/lib/install.sh
+. hack/lib/installations.sh
 
 pick_target
 [[ -n $LOCAL || -n ${IMAGE_REGISTRY:-} ]] || die "with a KUBECONFIG of your own, say in IMAGE_REGISTRY where images are pushed to"
@@ -43,6 +44,7 @@ if [[ -z ${E2E_INSTALLED:-} ]]; then
   step 'Make the image of server-everything' everything_image
   step 'Make the image of servers from npm' npm_image
   step 'Install the operator' install_operator
+  if [[ -n ${E2E_SOAK:-} ]]; then step 'Make what upgrades go from and to' installations; fi
 fi
 export E2E_KUBECONFIG=$KUBECONFIG
 HELM=$(hack/tool helm)

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -39,6 +40,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/references"
 	"github.com/espalier-dev/espalier/internal/refusals"
 	"github.com/espalier-dev/espalier/internal/resources"
+	"github.com/espalier-dev/espalier/internal/rivals"
 	"github.com/espalier-dev/espalier/internal/setup"
 	"github.com/espalier-dev/espalier/internal/tracing"
 	"github.com/espalier-dev/espalier/internal/tracing/otlp"
@@ -103,6 +105,11 @@ func newManager(f *flags) (ctrl.Manager, error) {
 	// Within a cluster compression costs more than it spares.
 	access.DisableCompression = true
 	access.UserAgent = "espalier/" + version.Version
+	// It does without the list of others' Leases, so that this refusal is none.
+	lock, err := rivals.New(access, f.namespace, f.namespaces)
+	if err != nil {
+		return nil, err
+	}
 	refused := refusals.New(metrics.Registry, ctrl.Log.WithName("rights"))
 	refused.Wrap(access)
 	scheme := setup.Scheme()
@@ -111,22 +118,26 @@ func newManager(f *flags) (ctrl.Manager, error) {
 		metricsOptions.FilterProvider = metricsgate.Filter
 	}
 	mgr, err := ctrl.NewManager(access, ctrl.Options{
-		Scheme:                        scheme,
-		Cache:                         setup.CacheOptions(f.namespaces),
-		Client:                        setup.ClientOptions(scheme),
-		Controller:                    config.Controller{CacheSyncTimeout: setup.CacheSyncTimeout},
-		Metrics:                       metricsOptions,
-		HealthProbeBindAddress:        f.healthAddress,
-		PprofBindAddress:              f.pprofAddress,
-		LeaderElection:                f.leaderElect,
-		LeaderElectionID:              "espalier-manager",
-		LeaderElectionNamespace:       f.namespace,
-		LeaderElectionReleaseOnCancel: true,
+		Scheme:                              scheme,
+		Cache:                               setup.CacheOptions(f.namespaces),
+		Client:                              setup.ClientOptions(scheme),
+		Controller:                          config.Controller{CacheSyncTimeout: setup.CacheSyncTimeout},
+		Metrics:                             metricsOptions,
+		HealthProbeBindAddress:              f.healthAddress,
+		PprofBindAddress:                    f.pprofAddress,
+		LeaderElection:                      f.leaderElect,
+		LeaderElectionID:                    rivals.LeaseName,
+		LeaderElectionNamespace:             f.namespace,
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return mgr, mgr.AddReadyzCheck("rights", refused.Check)
+	lock.Record(mgr.GetEventRecorderFor(rivals.LeaseName)) //nolint:staticcheck // Leader election knows the former API of events alone.
+	// A second installation by mistake does not become ready, and says why.
+	alone := mgr.AddReadyzCheck("alone", func(*http.Request) error { return lock.Check() })
+	return mgr, errors.Join(alone, mgr.AddReadyzCheck("rights", refused.Check))
 }
 
 // wire makes what the controllers need and adds the Runnables among it.

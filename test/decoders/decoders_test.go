@@ -57,7 +57,7 @@ var elsewhere = map[string]string{
 	"catalog":             "fields of objects that the API server has accepted",
 	"resources":           "fields of objects that the API server has accepted, and what was rendered here",
 	"keys":                "it encodes, and reads the operator's own Secret by length",
-	"mcpprobe/fakemcp":    "a server for tests", "mcpserver/auth/authtest": "an issuer for tests", "oauth/oauthtest": "an endpoint for tests",
+	"mcpprobe/fakemcp":    "a server for tests",
 }
 
 func TestDecodersAreFuzzed(t *testing.T) {
@@ -70,7 +70,9 @@ func TestDecodersAreFuzzed(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		room = filepath.ToSlash(room)
+		if room = filepath.ToSlash(room); strings.HasSuffix(room, "test") {
+			return nil // Such as authtest: it is for tests alone.
+		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			return err

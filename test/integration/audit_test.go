@@ -262,7 +262,7 @@ func liveThrough(t *testing.T, access *rest.Config) {
 	t.Helper()
 	w := newIdleWorld(t, access)
 	w.secret("s", "k")
-	w.server(`{replicas: 3, auth: {serviceAccounts: {audiences: [me]}}}`)
+	w.server(`{replicas: 3, auth: {serviceAccounts: {audiences: [me]}}, networkPolicy: {ingress: {}}}`)
 	w.tool("alpha", withSecret("s", "k"))
 	w.apply(`{kind: MCPResource, metadata: {name: r}, spec: {serverRefs: [{name: web}], uri: "docs://r", text: "t"}}
 ---

@@ -35,6 +35,9 @@ func exampleManifests(t *testing.T) string {
 	for _, file := range append([]string{apiserver.Path("examples", "namespace.yaml")}, files...) {
 		raw, err := os.ReadFile(file)
 		must(t, err)
+		if strings.Contains(string(raw), "\napiVersion: gateway.networking.k8s.io/") {
+			continue // The server has no such kinds; test/api applies it.
+		}
 		all = append(all, string(raw))
 	}
 	return strings.Join(all, "\n---\n")

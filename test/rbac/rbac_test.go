@@ -53,6 +53,7 @@ var allowed = []access{
 	{"get", "", "secrets", "", apiserver.OperatorNamespace, "espalier-keys"},
 	{"create", "coordination.k8s.io", "leases", "", apiserver.OperatorNamespace, ""},
 	{"update", "coordination.k8s.io", "leases", "", apiserver.OperatorNamespace, "espalier-manager"},
+	{"list", "coordination.k8s.io", "leases", "", "", "espalier-manager"},
 	{"create", "authentication.k8s.io", "tokenreviews", "", "", ""},
 	{"create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""},
 }
@@ -85,6 +86,9 @@ var refused = []access{
 	{"patch", "mcp.espalier.dev", "mcpprompts", "", anywhere, "any"},
 	{"delete", "mcp.espalier.dev", "mcpservers", "", anywhere, "any"},
 	{"get", "coordination.k8s.io", "leases", "", anywhere, "espalier-manager"},
+	{"update", "coordination.k8s.io", "leases", "", anywhere, "espalier-manager"},
+	{"list", "coordination.k8s.io", "leases", "", "", ""},
+	{"list", "coordination.k8s.io", "leases", "", "", "other"},
 	{"update", "coordination.k8s.io", "leases", "", apiserver.OperatorNamespace, "other"},
 	{"create", "rbac.authorization.k8s.io", "rolebindings", "", anywhere, ""},
 	{"impersonate", "", "users", "", "", "any"},

@@ -66,7 +66,7 @@ subjects:
 {{- define "espalier.namespacedRules" -}}
 {{- $rules := list -}}
 {{- range .Files.Get "files/rbac/role.yaml" | fromYamlArray -}}
-{{- if not .nonResourceURLs -}}
+{{- if not (or .nonResourceURLs (has "leases" (.resources | default list))) -}}
 {{- $rules = append $rules . -}}
 {{- end -}}
 {{- end -}}
@@ -77,7 +77,7 @@ subjects:
 {{- define "espalier.clusterRules" -}}
 {{- $rules := list -}}
 {{- range .Files.Get "files/rbac/role.yaml" | fromYamlArray -}}
-{{- if .nonResourceURLs -}}
+{{- if or .nonResourceURLs (has "leases" (.resources | default list)) -}}
 {{- $rules = append $rules . -}}
 {{- end -}}
 {{- end -}}

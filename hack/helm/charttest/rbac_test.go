@@ -29,10 +29,12 @@ func rulesOf(t *testing.T, file string) []any {
 	return role.Rules
 }
 
-// split tells the rules that only a ClusterRole can hold from the others.
+// split tells the rules that only a ClusterRole can hold from the others: of
+// what is no resource, and to look for another operator in all namespaces.
 func split(rules []any) (cluster, namespaced []any) {
 	for _, rule := range rules {
-		if rule.(map[string]any)["nonResourceURLs"] != nil {
+		r := rule.(map[string]any)
+		if resources, _ := r["resources"].([]any); r["nonResourceURLs"] != nil || slices.Contains(resources, any("leases")) {
 			cluster = append(cluster, rule)
 		} else {
 			namespaced = append(namespaced, rule)
