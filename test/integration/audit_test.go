@@ -31,6 +31,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/keys"
 	"github.com/espalier-dev/espalier/internal/metricsgate"
 	"github.com/espalier-dev/espalier/internal/refusals"
+	"github.com/espalier-dev/espalier/internal/rivals"
 	"github.com/espalier-dev/espalier/test/apiserver"
 )
 
@@ -132,7 +133,7 @@ func TestUsesItsRights(t *testing.T) {
 		case inOwn:
 			used[inOwnNamespace(right)], used[inOwnNamespace(apiserver.Right{Verb: right.Verb, Resource: right.Resource})] = true, true
 		default:
-			used[apiserver.Right{Verb: right.Verb, Resource: right.Resource}] = true
+			used[right], used[apiserver.Right{Verb: right.Verb, Resource: right.Resource}] = true, true
 		}
 		if right.Verb == "patch" && r.ResponseStatus.Code == http.StatusCreated {
 			// An apply that created needs both.
@@ -191,14 +192,18 @@ func ownKeys(t *testing.T, access *rest.Config) {
 	}
 }
 
-// elector is a manager that does nothing but lead.
+// elector is a manager that does nothing but lead, when no rival does.
 func elector(t *testing.T, access *rest.Config) ctrl.Manager {
 	t.Helper()
+	// A namespace that nobody else works on: other tests' operators are no rivals.
+	lock, err := rivals.New(access, apiserver.OperatorNamespace, []string{"nobody-else-s"})
+	must(t, err)
 	mgr, err := ctrl.NewManager(access, ctrl.Options{
 		Scheme: apiserver.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(),
-		LeaderElection: true, LeaderElectionID: "espalier-manager", LeaderElectionNamespace: apiserver.OperatorNamespace, LeaderElectionReleaseOnCancel: true,
+		LeaderElection: true, LeaderElectionResourceLockInterface: lock, LeaderElectionReleaseOnCancel: true,
 	})
 	must(t, err)
+	lock.Record(mgr.GetEventRecorderFor(rivals.LeaseName)) //nolint:staticcheck // As the operator does.
 	return mgr
 }
 
