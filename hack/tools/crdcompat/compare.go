@@ -28,29 +28,29 @@ func compare(before, now map[string]any) []string {
 		f.add(".", "the CRD is gone")
 		return f.list
 	}
-	old, new := object(before, "spec"), object(now, "spec")
+	old, next := object(before, "spec"), object(now, "spec")
 	for _, key := range []string{"group", "scope"} {
-		if old[key] != new[key] {
-			f.add("."+key, "%v became %v", old[key], new[key])
+		if old[key] != next[key] {
+			f.add("."+key, "%v became %v", old[key], next[key])
 		}
 	}
-	names(f, object(old, "names"), object(new, "names"))
+	names(f, object(old, "names"), object(next, "names"))
 	for _, version := range list(old, "versions") {
 		v, _ := version.(map[string]any)
-		compareVersion(f, v, versionOf(new, v["name"]))
+		compareVersion(f, v, versionOf(next, v["name"]))
 	}
 	return f.list
 }
 
-func names(f *findings, old, new map[string]any) {
+func names(f *findings, old, next map[string]any) {
 	for _, key := range []string{"kind", "listKind", "plural", "singular"} {
-		if old[key] != new[key] {
-			f.add(".names."+key, "%v became %v", old[key], new[key])
+		if old[key] != next[key] {
+			f.add(".names."+key, "%v became %v", old[key], next[key])
 		}
 	}
 	for _, key := range []string{"shortNames", "categories"} {
 		for _, name := range list(old, key) {
-			if !slices.Contains(list(new, key), name) {
+			if !slices.Contains(list(next, key), name) {
 				f.add(".names."+key, "%v is gone", name)
 			}
 		}
@@ -66,22 +66,22 @@ func versionOf(spec map[string]any, name any) map[string]any {
 	return nil
 }
 
-func compareVersion(f *findings, old, new map[string]any) {
+func compareVersion(f *findings, old, next map[string]any) {
 	name := fmt.Sprint(old["name"])
-	if new == nil {
+	if next == nil {
 		// The API server refuses a CRD without a version that is stored.
 		f.add(name, "the version is gone")
 		return
 	}
-	if old["served"] == true && new["served"] != true {
+	if old["served"] == true && next["served"] != true {
 		f.add(name, "the version is not served any more")
 	}
 	for key, sub := range object(old, "subresources") {
-		if !reflect.DeepEqual(sub, object(new, "subresources")[key]) {
+		if !reflect.DeepEqual(sub, object(next, "subresources")[key]) {
 			f.add(name, "subresource %s is another", key)
 		}
 	}
-	compareSchema(f, name, object(old, "schema", "openAPIV3Schema"), object(new, "schema", "openAPIV3Schema"))
+	compareSchema(f, name, object(old, "schema", "openAPIV3Schema"), object(next, "schema", "openAPIV3Schema"))
 }
 
 // same are keywords whose value must not change: types, what is merged how, and
@@ -104,10 +104,10 @@ var (
 	upper = []string{"maximum", "maxLength", "maxItems", "maxProperties"}
 )
 
-func compareSchema(f *findings, path string, old, new map[string]any) {
+func compareSchema(f *findings, path string, old, next map[string]any) {
 	for _, key := range same {
 		a, had := old[key]
-		b, has := new[key]
+		b, has := next[key]
 		switch {
 		case reflect.DeepEqual(a, b), !had && mayAppear[key], !has && mayGo[key]:
 		case !had:
@@ -118,10 +118,11 @@ func compareSchema(f *findings, path string, old, new map[string]any) {
 			f.add(path, "%s %v became %v", key, a, b)
 		}
 	}
-	compareBounds(f, path, old, new)
-	compareRules(f, path, old, new)
-	compareRequired(f, path, old, new)
-	fields := object(new, "properties")
+	compareBounds(f, path, old, next)
+	compareValues(f, path, old, next)
+	compareRules(f, path, old, next)
+	compareRequired(f, path, old, next)
+	fields := object(next, "properties")
 	for _, name := range slices.Sorted(maps.Keys(object(old, "properties"))) {
 		field, _ := fields[name].(map[string]any)
 		if field == nil {
@@ -132,19 +133,19 @@ func compareSchema(f *findings, path string, old, new map[string]any) {
 	}
 	for _, key := range []string{"items", "additionalProperties"} {
 		a, isSchema := old[key].(map[string]any)
-		b, stillSchema := new[key].(map[string]any)
+		b, stillSchema := next[key].(map[string]any)
 		switch {
 		case isSchema && stillSchema:
 			compareSchema(f, path+"[]", a, b)
-		case !reflect.DeepEqual(old[key], new[key]):
+		case !reflect.DeepEqual(old[key], next[key]):
 			f.add(path, "%s is another", key)
 		}
 	}
 }
 
-func compareBounds(f *findings, path string, old, new map[string]any) {
+func compareBounds(f *findings, path string, old, next map[string]any) {
 	bound := func(key string, tighter func(a, b float64) bool) {
-		b, has := number(new[key])
+		b, has := number(next[key])
 		a, had := number(old[key])
 		switch {
 		case has && !had:
@@ -160,14 +161,18 @@ func compareBounds(f *findings, path string, old, new map[string]any) {
 		bound(key, func(a, b float64) bool { return b < a })
 	}
 	for _, key := range []string{"exclusiveMinimum", "exclusiveMaximum", "uniqueItems"} {
-		if new[key] == true && old[key] != true {
+		if next[key] == true && old[key] != true {
 			f.add(path, "%s is new", key)
 		}
 	}
-	if b, ok := new["pattern"]; ok && b != old["pattern"] {
+}
+
+// compareValues: no string that a pattern or an enum took may be refused.
+func compareValues(f *findings, path string, old, next map[string]any) {
+	if b, ok := next["pattern"]; ok && b != old["pattern"] {
 		f.add(path, "pattern %v became %v", old["pattern"], b)
 	}
-	if b := list(new, "enum"); b != nil {
+	if b := list(next, "enum"); b != nil {
 		a := list(old, "enum")
 		if a == nil {
 			f.add(path, "enum is new")
@@ -182,8 +187,8 @@ func compareBounds(f *findings, path string, old, new map[string]any) {
 
 // compareRules: no CEL rule may be new or another. What a changed one takes
 // cannot be told here.
-func compareRules(f *findings, path string, old, new map[string]any) {
-	for _, rule := range list(new, "x-kubernetes-validations") {
+func compareRules(f *findings, path string, old, next map[string]any) {
+	for _, rule := range list(next, "x-kubernetes-validations") {
 		text := object(map[string]any{"": rule}, "")["rule"]
 		known := slices.ContainsFunc(list(old, "x-kubernetes-validations"), func(other any) bool {
 			return object(map[string]any{"": other}, "")["rule"] == text
@@ -195,12 +200,12 @@ func compareRules(f *findings, path string, old, new map[string]any) {
 }
 
 // compareRequired: a field that becomes required must have a default.
-func compareRequired(f *findings, path string, old, new map[string]any) {
-	for _, name := range list(new, "required") {
+func compareRequired(f *findings, path string, old, next map[string]any) {
+	for _, name := range list(next, "required") {
 		if slices.Contains(list(old, "required"), name) {
 			continue
 		}
-		if _, ok := object(new, "properties", fmt.Sprint(name))["default"]; !ok {
+		if _, ok := object(next, "properties", fmt.Sprint(name))["default"]; !ok {
 			f.add(path+"."+fmt.Sprint(name), "the field is required now")
 		}
 	}
