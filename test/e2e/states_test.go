@@ -149,6 +149,7 @@ var _ = Describe("The states of a server", func() {
 		var lines []string
 		for _, s := range tableOfStates {
 			lines = append(lines, expectState(ctx, ns, s))
+			Expect(states.Check(s.server, storedServer(ctx, ns, s.server))).To(Succeed(), s.server)
 		}
 		ns.Show(ctx, "The states of a server")
 		harness.Say("%s", aligned("STATE\tREADY\tRECONCILING\tSTALLED\tKSTATUS", lines))
@@ -176,7 +177,6 @@ func expectState(ctx context.Context, ns *harness.Namespace, s state) string {
 			line += "-"
 		}
 	}
-	Expect(states.Check(s.server, storedServer(ctx, ns, s.server))).To(Succeed(), s.server)
 	// kstatus knows no more than this, and neither must a person.
 	Expect(slices.ContainsFunc(seen.Status.Conditions, func(c metav1.Condition) bool { return c.Message == "" })).To(BeFalse(), s.server)
 	return line + "\t" + s.kstatus.String()
