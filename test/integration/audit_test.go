@@ -192,11 +192,11 @@ func ownKeys(t *testing.T, access *rest.Config) {
 	}
 }
 
-// elector is a manager that does nothing but lead, when no rival does.
-func elector(t *testing.T, access *rest.Config) ctrl.Manager {
+// elector is a manager that does nothing but lead, by a Lease in namespace, when
+// no rival does. It works on that namespace alone: other tests' are no rivals.
+func elector(t *testing.T, access *rest.Config, namespace string) ctrl.Manager {
 	t.Helper()
-	// A namespace that nobody else works on: other tests' operators are no rivals.
-	lock, err := rivals.New(access, apiserver.OperatorNamespace, []string{"nobody-else-s"})
+	lock, err := rivals.New(access, namespace, []string{namespace})
 	must(t, err)
 	mgr, err := ctrl.NewManager(access, ctrl.Options{
 		Scheme: apiserver.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(),
@@ -210,7 +210,7 @@ func elector(t *testing.T, access *rest.Config) ctrl.Manager {
 // leadOnce takes the Lease, says so and gives it back.
 func leadOnce(t *testing.T, access *rest.Config) {
 	t.Helper()
-	mgr := elector(t, access)
+	mgr := elector(t, access, apiserver.OperatorNamespace)
 	ctx, cancel := context.WithTimeout(t.Context(), healed)
 	defer cancel()
 	ended := make(chan error, 1)

@@ -19,9 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/espalier-dev/espalier/internal/keys"
 	"github.com/espalier-dev/espalier/internal/refusals"
@@ -126,11 +124,7 @@ func withoutKeys(t *testing.T, lacking apiserver.Right) {
 // lead starts to run for leader, and gives what tells that it was elected.
 func (h *home) lead() <-chan struct{} {
 	h.Helper()
-	mgr, err := ctrl.NewManager(h.access, ctrl.Options{
-		Scheme: apiserver.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(),
-		LeaderElection: true, LeaderElectionID: "espalier-manager", LeaderElectionNamespace: h.namespace, LeaderElectionReleaseOnCancel: true,
-	})
-	must(h.T, err)
+	mgr := elector(h.T, h.access, h.namespace)
 	ctx, cancel := context.WithCancel(h.ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

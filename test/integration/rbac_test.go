@@ -286,7 +286,7 @@ func withoutStatus(t *testing.T, lacking apiserver.Right) {
 // servers. This one leads all the same, and tells of the right.
 func withoutRivals(t *testing.T, lacking apiserver.Right) {
 	h := newHome(t) // Its user has no ClusterRole at all.
-	lock, err := rivals.New(h.access, h.namespace, nil)
+	lock, err := rivals.New(h.access, h.namespace, []string{h.namespace})
 	must(t, err)
 	now := metav1.Now()
 	must(t, lock.Create(h.ctx, resourcelock.LeaderElectionRecord{HolderIdentity: lock.Identity(), LeaseDurationSeconds: 15, AcquireTime: now, RenewTime: now}))
