@@ -244,8 +244,9 @@ var _ = Describe("What is wrong with a server", func() {
 	It("is told with what to do, by kubectl get and describe alone", Label(slow), func(ctx SpecContext) {
 		ns := cluster.Namespace(ctx, "outcomes")
 		deployment, service := harness.Workload("fake", harness.FakeMCPImage, 8080)
-		// Its switches are HTTP, and no MCP at any path.
-		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{Name: "admin", Port: 8081})
+		// Its switches are HTTP, and no MCP at any path. At port 81 nothing listens; what
+		// becomes of a port that no Service has is up to the network.
+		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{Name: "admin", Port: 8081}, corev1.ServicePort{Name: "nobody", Port: 81})
 		ns.Create(ctx, deployment, service)
 		for name := range outcomes {
 			server := harness.Container(name, 1, harness.FakeMCPImage, "--mode="+name)
