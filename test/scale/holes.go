@@ -13,14 +13,12 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 )
-
-// holesFor is how long black holes stand beside the fleet before the lag of
-// the others is measured: all of them were given up more than once by then.
-const holesFor = time.Minute
 
 // hole is the n-th server that takes connections and never answers.
 func (s *site) hole(n int) *mcpv1.MCPServer {
@@ -66,7 +64,7 @@ func (s *site) measureHoles(ctx context.Context, o options, m *figures) error {
 			return err
 		}
 	}
-	if err := pause(ctx, holesFor); err != nil {
+	if err := s.givenUp(ctx, m.holes); err != nil {
 		return err
 	}
 	if err := s.observe(ctx, &m.beside, func() error { return pause(ctx, o.rest) }); err != nil {
@@ -81,6 +79,30 @@ func (s *site) measureHoles(ctx context.Context, o options, m *figures) error {
 	}
 	if errs != nil {
 		return errs
+	}
+	return s.settled(ctx)
+}
+
+// givenUp waits until the start-up budget of each black hole is over and its
+// status says so. What is written from then on would be too much.
+func (s *site) givenUp(ctx context.Context, holes int) error {
+	next := 0
+	_, err := until(ctx, readyTimeout, "black holes are given up", func() (bool, error) {
+		if next == holes {
+			return true, nil
+		}
+		hole := s.hole(next)
+		if err := s.client().Get(ctx, client.ObjectKeyFromObject(hole), hole); err != nil {
+			return false, err
+		}
+		if meta.IsStatusConditionTrue(hole.Status.Conditions, mcpv1.ConditionStalled) {
+			next++
+			return next == holes, nil
+		}
+		return false, pause(ctx, time.Second)
+	})
+	if err != nil {
+		return err
 	}
 	return s.settled(ctx)
 }
