@@ -50,7 +50,10 @@ var _ = Describe("Edits of tools", func() {
 		ns.Create(ctx, harness.Server("edited", 3))
 		t := &editedTools{ns: ns, backend: backend}
 		ns.Create(ctx, t.initial()...)
+		// Ready needs one pod that takes traffic. One that still starts may load an
+		// older catalog first, as during a rollout, and Served does not move for it.
 		ns.AwaitServer(ctx, "edited", harness.ReadyTimeout, harness.Ready)
+		expectReplicas(ctx, ns, "edited", 3)
 		for _, name := range t.fixed() {
 			ns.AwaitTool(ctx, name, harness.ServedTimeout, harness.Served)
 		}
