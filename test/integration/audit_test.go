@@ -272,8 +272,12 @@ func liveThrough(t *testing.T, access *rest.Config) {
 	w.apply(`{kind: MCPResource, metadata: {name: r}, spec: {serverRefs: [{name: web}], uri: "docs://r", text: "t"}}
 ---
 {kind: MCPPrompt, metadata: {name: p}, spec: {serverRefs: [{name: web}], messages: [{role: User, content: {type: Text, text: "t"}}]}}`)
+	all := map[string]mcpv1.Registration{"alpha": &mcpv1.MCPTool{}, "r": &mcpv1.MCPResource{}, "p": &mcpv1.MCPPrompt{}}
+	for name, obj := range all {
+		w.registrationBecomes(name, obj, map[string]string{"Accepted": "True Accepted"}) // The catalog that is served has it.
+	}
 	w.serve()
-	for name, obj := range map[string]mcpv1.Registration{"alpha": &mcpv1.MCPTool{}, "r": &mcpv1.MCPResource{}, "p": &mcpv1.MCPPrompt{}} {
+	for name, obj := range all {
 		w.registrationBecomes(name, obj, isServed)
 	}
 	w.tool("alpha", `expression: {text: "'new'"}`)
