@@ -47,6 +47,12 @@ func (s *serverScope) rolloutMark() string {
 	return ""
 }
 
+// hasImage reports whether pods of d have the operator's image of the shared
+// server.
+func (r *MCPServerReconciler) hasImage(d *appsv1.Deployment) bool {
+	return resources.ServerImage(&d.Spec.Template.Spec) == r.Resources.PulledServerImage()
+}
+
 // stageImage says which image the pods may have in this pass. A server that is
 // new, or has no pods, has the operator's; one with pods of another image waits
 // for its turn, and keeps the other meanwhile.
@@ -60,7 +66,7 @@ func (r *MCPServerReconciler) stageImage(ctx context.Context, s *serverScope) (s
 	}
 	mark := s.rolloutMark()
 	switch {
-	case resources.ServerImage(&s.deployment.Spec.Template.Spec) == target, previous == "", previous == target:
+	case r.hasImage(s.deployment), previous == "", previous == r.Resources.PulledServerImage():
 		if r.rollouts.done(s.key) {
 			mark = ""
 		}
@@ -99,10 +105,9 @@ func (r *MCPServerReconciler) rolloutsBegun(ctx context.Context) (map[types.Name
 			return nil, err
 		}
 		out[key] = rolloutUnderway
-		ofTarget := resources.ServerImage(&d.Spec.Template.Spec) == r.Resources.ServerImage
 		available := conditionVerdict(server.Status.Conditions, mcpv1.ConditionAvailable)
 		ready := conditionVerdict(server.Status.Conditions, mcpv1.ConditionReady)
-		if ofTarget && service.Labels[mcpv1.LabelRollout] == mcpv1.RolloutOfReady &&
+		if r.hasImage(&d) && service.Labels[mcpv1.LabelRollout] == mcpv1.RolloutOfReady &&
 			(rolloutTrouble(available) || (ready.status == metav1.ConditionFalse && !meta.IsStatusConditionTrue(server.Status.Conditions, mcpv1.ConditionReconciling))) {
 			out[key] = rolloutFailed
 		}
@@ -124,9 +129,8 @@ func (r *MCPServerReconciler) observeRollout(ctx context.Context, s *serverScope
 		return
 	}
 	mark := s.rolloutMark()
-	ofTarget := resources.ServerImage(&d.Spec.Template.Spec) == r.Resources.ServerImage
 	switch {
-	case !ofTarget:
+	case !r.hasImage(d):
 		return
 	case mark == "":
 		r.rollouts.drop(s.key)

@@ -23,3 +23,6 @@ type Options struct {
 
 // DefaultRunAsUser is the user of pods of the shared image.
 const DefaultRunAsUser int64 = 65532
+
+// PulledServerImage is ServerImage by the name that pods have it under.
+func (o Options) PulledServerImage() string { return o.Mirrors.image(o.ServerImage) }

@@ -29,6 +29,8 @@ type imageFleet struct {
 	names []string
 	// bad is an image that cannot be pulled.
 	bad string
+	// mirrors that the operator has images pulled from.
+	mirrors resources.Mirrors
 	// templates are the hashes of each server's pod templates so far.
 	templates map[string]map[string]bool
 }
@@ -40,10 +42,10 @@ const (
 )
 
 // newImageFleet makes servers that all serve with image.
-func newImageFleet(t *testing.T, image string) *imageFleet {
+func newImageFleet(t *testing.T, image string, mirrors resources.Mirrors) *imageFleet {
 	t.Helper()
 	t.Parallel()
-	f := &imageFleet{world: &world{T: t, ctx: context.Background(), access: api.Operator()}, templates: map[string]map[string]bool{}}
+	f := &imageFleet{world: &world{T: t, ctx: context.Background(), access: api.Operator()}, templates: map[string]map[string]bool{}, mirrors: mirrors}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	must(t, api.Client.Create(f.ctx, namespace))
 	f.namespace = namespace.Name
@@ -76,7 +78,7 @@ func (f *imageFleet) start(image string) {
 		f.stop()
 	}
 	f.operator = startOperator(f.T, f.access, f.namespace, func(r *controller.MCPServerReconciler) {
-		r.Resources.ServerImage, r.MaxServerRollouts = image, atOnce
+		r.Resources.ServerImage, r.MaxServerRollouts, r.Resources.Mirrors = image, atOnce, f.mirrors
 	})
 }
 
@@ -251,7 +253,7 @@ func (f *imageFleet) expectReady() {
 // proved, as many as are allowed at once follow, through a restart of the
 // operator; each rolls out once and Ready holds.
 func TestServerImageInStages(t *testing.T) {
-	f := newImageFleet(t, "server:1")
+	f := newImageFleet(t, "server:1", nil)
 	f.start("server:2")
 	f.settle()
 	first := f.with("server:2")
@@ -315,10 +317,35 @@ func TestServerImageInStages(t *testing.T) {
 	}
 }
 
+// TestServerImageFromAMirror: pods have the image under its mirror's name, and
+// that is no other image.
+func TestServerImageFromAMirror(t *testing.T) {
+	f := newImageFleet(t, "server:1", resources.Mirrors{"docker.io": "mirror.example.com"})
+	f.start("server:1")
+	f.settle()
+	if marked := f.marked(); len(marked) > 0 {
+		t.Errorf("%v are given an image that they have", marked)
+	}
+	f.start("server:2")
+	f.settle()
+	if n := len(f.with("mirror.example.com/library/server:2")); n != 2 {
+		t.Errorf("%d try the new image", n)
+	}
+	f.playUntil("all have it", func() string {
+		if n := len(f.with("mirror.example.com/library/server:2")); n != len(f.names) {
+			return fmt.Sprintf("%d have the new image", n)
+		}
+		if marked := f.marked(); len(marked) > 0 {
+			return fmt.Sprintf("%v are still marked", marked)
+		}
+		return f.unready(f.names...)
+	})
+}
+
 // TestBadServerImage: it reaches two servers, whose old pods serve on, and no
 // third, whoever restarts; a good one heals them.
 func TestBadServerImage(t *testing.T) {
-	f := newImageFleet(t, "server:1")
+	f := newImageFleet(t, "server:1", nil)
 	f.bad = "server:bad"
 	f.add("idle", `{replicas: 0}`)
 	f.start(f.bad)
