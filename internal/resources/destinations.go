@@ -107,7 +107,6 @@ func (d *destinations) url(namespace, text string) {
 		d.addresses = append(d.addresses, netip.AddrPortFrom(address.Unmap(), portOf(u)))
 		return
 	}
-	// A policy must not open what nobody meant.
 	// What can be no namespace would make the whole policy invalid.
 	if ns := clusterhost.Namespace(host, namespace); len(validation.IsDNS1123Label(ns)) == 0 {
 		d.namespaces = append(d.namespaces, ns)

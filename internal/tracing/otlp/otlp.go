@@ -103,10 +103,7 @@ var samplers = []string{
 const (
 	envDisabled       = "OTEL_SDK_DISABLED"
 	envExporter       = "OTEL_TRACES_EXPORTER"
-	envEndpoint       = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	envTracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
-	envProtocol       = "OTEL_EXPORTER_OTLP_PROTOCOL"
-	envTracesProtocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
 	envSampler        = "OTEL_TRACES_SAMPLER"
 
 	protocolHTTP = "http/protobuf"
@@ -119,26 +116,20 @@ func wanted(getenv func(string) string) (bool, error) {
 	if strings.EqualFold(get(envDisabled), "true") {
 		return false, nil
 	}
-	endpoint, name := get(envTracesEndpoint), envTracesEndpoint
-	if endpoint == "" {
-		endpoint, name = get(envEndpoint), envEndpoint
-	}
+	endpoint, name := exporterVariable(getenv, "ENDPOINT")
 	switch exporter := get(envExporter); {
 	case exporter == "none", exporter == "" && endpoint == "":
 		return false, nil
 	case exporter != "" && exporter != "otlp":
 		return false, fmt.Errorf("%s is otlp or none here, not %q", envExporter, exporter)
 	}
-	return true, checkSettings(get, endpoint, name)
+	return true, checkSettings(getenv, endpoint, name)
 }
 
 // checkSettings refuses what the SDK would fall back from. name is the variable
 // that has the endpoint; its value may hold a credential.
-func checkSettings(get func(string) string, endpoint, name string) error {
-	protocol, of := get(envTracesProtocol), envTracesProtocol
-	if protocol == "" {
-		protocol, of = get(envProtocol), envProtocol
-	}
+func checkSettings(getenv func(string) string, endpoint, name string) error {
+	protocol, of := exporterVariable(getenv, "PROTOCOL")
 	if protocol != "" && protocol != protocolHTTP {
 		return fmt.Errorf("%s is %s here, not %q", of, protocolHTTP, protocol)
 	}
@@ -148,7 +139,7 @@ func checkSettings(get func(string) string, endpoint, name string) error {
 			return fmt.Errorf("%s is a URL like http://collector:4318", name)
 		}
 	}
-	if sampler := get(envSampler); !slices.Contains(samplers, sampler) {
+	if sampler := strings.TrimSpace(getenv(envSampler)); !slices.Contains(samplers, sampler) {
 		return fmt.Errorf("%s is one of %s, not %q", envSampler, strings.Join(samplers[1:], ", "), sampler)
 	}
 	return nil

@@ -4,6 +4,7 @@
 package otlp
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -38,16 +39,7 @@ type settings struct {
 // may be a credential.
 func exporterSettings(getenv func(string) string) (settings, error) {
 	s := settings{headers: http.Header{}, timeout: defaultTimeout}
-	// get gives the value, and the variable that has it.
-	get := func(what string) (value, name string) {
-		for _, prefix := range []string{"OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"} {
-			name = prefix + what
-			if value = strings.TrimSpace(getenv(name)); value != "" {
-				return value, name
-			}
-		}
-		return "", name
-	}
+	get := func(what string) (value, name string) { return exporterVariable(getenv, what) }
 	s.url = endpointURL(getenv)
 	if value, name := get("HEADERS"); value != "" {
 		for pair := range strings.SplitSeq(value, ",") {
@@ -76,17 +68,26 @@ func exporterSettings(getenv func(string) string) (settings, error) {
 	return s, s.certificates(get)
 }
 
+// exporterVariable gives the value of OTEL_EXPORTER_OTLP_TRACES_ and what, else
+// of OTEL_EXPORTER_OTLP_ and what, and the variable that has it.
+func exporterVariable(getenv func(string) string, what string) (value, name string) {
+	for _, prefix := range []string{"OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"} {
+		name = prefix + what
+		if value = strings.TrimSpace(getenv(name)); value != "" {
+			return value, name
+		}
+	}
+	return "", name
+}
+
 // endpointURL is the one for traces as it stands, or that for all with the path
 // of traces.
 func endpointURL(getenv func(string) string) string {
-	if own := strings.TrimSpace(getenv(envTracesEndpoint)); own != "" {
-		return own
+	endpoint, name := exporterVariable(getenv, "ENDPOINT")
+	if endpoint != "" && name == envTracesEndpoint {
+		return endpoint
 	}
-	base := strings.TrimSpace(getenv(envEndpoint))
-	if base == "" {
-		base = defaultEndpoint
-	}
-	return strings.TrimSuffix(base, "/") + tracesPath
+	return strings.TrimSuffix(cmp.Or(endpoint, defaultEndpoint), "/") + tracesPath
 }
 
 func (s *settings) certificates(get func(string) (value, name string)) error {
