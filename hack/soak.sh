@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 # The cost of fleets, fuzz tests for a minute each, the conformance suite with
 # upstreams of one era, chaos and long outages on a cluster.
 passes=(
-  'hack/scale -fleets=100x2,1000x2,3000x2,500x1'
+  'hack/scale -fleets=500x1,100x2,1000x2,3000x2'
   "env FUZZTIME=60s FUZZCORPUS=${ESPALIER_CACHE:-$HOME/.cache/espalier}/fuzz hack/fuzz"
   'hack/conformance.sh pinned'
   'env E2E_SOAK=1 hack/e2e.sh'
