@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podreport"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/prober"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
@@ -81,7 +82,7 @@ func (r *MCPServerReconciler) targets(s *serverScope) []prober.Target {
 // dialable: the kubelet says that the containers are ready. Whether the pod
 // takes traffic does not matter: a readiness gate may wait for the probe.
 func dialable(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && podCondition(pod, corev1.ContainersReady) == corev1.ConditionTrue
+	return pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && podstate.Condition(pod, corev1.ContainersReady) == corev1.ConditionTrue
 }
 
 func (r *MCPServerReconciler) podTarget(s *serverScope, pod *corev1.Pod) prober.Target {
@@ -240,20 +241,10 @@ type dialMaterial struct {
 	tls     mcpprobe.TLS
 }
 
-// probeRefs are the references that the operator itself reads to dial.
-func probeRefs(server *mcpv1.MCPServer) []catalog.Ref {
-	refs := catalog.ConnectionRefs(server.Spec.External)
-	refs = append(refs, catalog.TLSRefs(catalog.ClientTLS(server))...)
-	if p := server.Spec.Probe; p != nil {
-		refs = append(refs, catalog.HeaderRefs(p.Headers)...)
-	}
-	return catalog.SortRefs(refs)
-}
-
 // readDialMaterial reads Secrets and ConfigMaps that the probe needs when
 // they, or the spec, changed since the last time.
 func (r *MCPServerReconciler) readDialMaterial(ctx context.Context, s *serverScope) error {
-	refs := probeRefs(s.server)
+	refs := catalog.ProbeRefs(s.server)
 	version := resources.Hash(map[string]any{
 		"refs": s.versions(refs), "external": s.server.Spec.External, "probe": s.server.Spec.Probe,
 		"tls": s.server.Spec.TLS,
