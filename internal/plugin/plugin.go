@@ -16,6 +16,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/plugin/env"
 	"github.com/espalier-dev/espalier/internal/plugin/fleet"
+	"github.com/espalier-dev/espalier/internal/plugin/why"
 	"github.com/espalier-dev/espalier/internal/version"
 )
 
@@ -52,7 +53,7 @@ Flags for the cluster, the user and the namespace are those of kubectl.`,
 			root.AddCommand(command)
 		}
 	}
-	add(groupFleet, fleet.NewGet(e))
+	add(groupFleet, fleet.NewGet(e), why.NewWhy(e))
 	return root
 }
 
