@@ -13,22 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
-
-func podCondition(pod *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatus {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == t {
-			return c.Status
-		}
-	}
-	return corev1.ConditionUnknown
-}
-
-// takesTraffic: the Service leads to it.
-func takesTraffic(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && podCondition(pod, corev1.PodReady) == corev1.ConditionTrue
-}
 
 // finished: none of the pod's containers will run again.
 func finished(pod *corev1.Pod) bool {
@@ -60,7 +47,7 @@ type trouble struct {
 func podsTrouble(s *serverScope) *trouble {
 	var worst *trouble
 	for _, pod := range s.pods {
-		if pod.DeletionTimestamp != nil || takesTraffic(pod) || (finished(pod) && !rollingOut(s)) {
+		if pod.DeletionTimestamp != nil || dialing.TakesTraffic(pod) || (finished(pod) && !rollingOut(s)) {
 			// One that was evicted, say, stays as an object after another took
 			// its place.
 			continue
@@ -86,7 +73,7 @@ func podTrouble(s *serverScope, pod *corev1.Pod) *trouble {
 	if pod.Status.Phase == corev1.PodFailed {
 		return &trouble{4, mcpv1.ReasonContainerExited, fmt.Sprintf("Pod %s failed (%s). Read: kubectl describe pod %s -n %s.", pod.Name, cmp.Or(pod.Status.Reason, "no reason given"), pod.Name, pod.Namespace)}
 	}
-	if podCondition(pod, corev1.PodScheduled) == corev1.ConditionFalse {
+	if dialing.PodCondition(pod, corev1.PodScheduled) == corev1.ConditionFalse {
 		return &trouble{6, mcpv1.ReasonUnschedulable, fmt.Sprintf("No node takes pod %s. Read: kubectl describe pod %s -n %s. Check spec.workload.resources, nodeSelector, tolerations and affinity.", pod.Name, pod.Name, pod.Namespace)}
 	}
 	return nil
@@ -197,7 +184,7 @@ func rollingOut(s *serverScope) bool {
 func serving(pods []*corev1.Pod) int32 {
 	n := int32(0)
 	for _, pod := range pods {
-		if takesTraffic(pod) {
+		if dialing.TakesTraffic(pod) {
 			n++
 		}
 	}
@@ -210,7 +197,7 @@ func latePod(s *serverScope) *corev1.Pod {
 	var late *corev1.Pod
 	budget := time.Duration(resources.StartupSeconds(s.server)) * time.Second
 	for _, pod := range s.pods {
-		if pod.DeletionTimestamp != nil || finished(pod) || takesTraffic(pod) {
+		if pod.DeletionTimestamp != nil || finished(pod) || dialing.TakesTraffic(pod) {
 			continue
 		}
 		if left := budget - s.now.Sub(pod.CreationTimestamp.Time); left > 0 {
