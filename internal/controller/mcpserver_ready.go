@@ -11,6 +11,7 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
@@ -115,7 +116,7 @@ func blockedVerdict(s *serverScope, e *evaluation) *verdict {
 	case e.noTraffic(s):
 		refs = slices.Concat(catalog.EnvRefs(s.server), catalog.VolumeRefs(s.server), catalog.ServingRefs(s.server))
 	case e.healthy.reason == mcpv1.ReasonAuthRequired:
-		refs = catalog.ProbeRefs(s.server)
+		refs = dialing.Refs(s.server)
 	}
 	for _, ref := range catalog.SortRefs(refs) {
 		reason, message := s.refProblem(ref)

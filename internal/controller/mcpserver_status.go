@@ -14,6 +14,7 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/prober"
@@ -102,7 +103,7 @@ func setReplicas(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 		if pod.DeletionTimestamp == nil && !podstate.Finished(pod) {
 			replicas++
 		}
-		if takesTraffic(pod) {
+		if dialing.TakesTraffic(pod) {
 			ready++
 		}
 	}
@@ -281,7 +282,7 @@ func evaluate(s *serverScope) *evaluation {
 
 // noTraffic: the server has pods and none of them takes traffic.
 func (e *evaluation) noTraffic(s *serverScope) bool {
-	return resources.HasPods(s.server) && !slices.ContainsFunc(s.pods, takesTraffic)
+	return resources.HasPods(s.server) && !slices.ContainsFunc(s.pods, dialing.TakesTraffic)
 }
 
 func acceptedVerdict(s *serverScope) verdict {
@@ -387,7 +388,7 @@ func targetsOf(s *serverScope) (names []string, seen []*prober.TargetObservation
 		return []string{s.server.Name}, []*prober.TargetObservation{nil}
 	}
 	for _, pod := range s.pods {
-		if takesTraffic(pod) {
+		if dialing.TakesTraffic(pod) {
 			names = append(names, pod.Name)
 			seen = append(seen, s.observed(pod))
 		}

@@ -11,22 +11,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/espalier-dev/espalier/internal/dialing"
 )
-
-// Condition of the pod; Unknown where it has none of that type.
-func Condition(pod *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatus {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == t {
-			return c.Status
-		}
-	}
-	return corev1.ConditionUnknown
-}
-
-// TakesTraffic: the Service leads to it.
-func TakesTraffic(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && Condition(pod, corev1.PodReady) == corev1.ConditionTrue
-}
 
 // Finished: none of the pod's containers will run again.
 func Finished(pod *corev1.Pod) bool {
@@ -42,7 +29,7 @@ func Sort(pods []*corev1.Pod) {
 func Serving(pods []*corev1.Pod) int32 {
 	n := int32(0)
 	for _, pod := range pods {
-		if TakesTraffic(pod) {
+		if dialing.TakesTraffic(pod) {
 			n++
 		}
 	}

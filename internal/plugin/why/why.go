@@ -209,4 +209,3 @@ func sortedServers(servers map[string]*mcpv1.MCPServer) []*mcpv1.MCPServer {
 	slices.SortFunc(out, func(a, b *mcpv1.MCPServer) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
-
