@@ -11,7 +11,6 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
-	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
@@ -116,7 +115,7 @@ func blockedVerdict(s *serverScope, e *evaluation) *verdict {
 	case e.noTraffic(s):
 		refs = slices.Concat(catalog.EnvRefs(s.server), catalog.VolumeRefs(s.server), catalog.ServingRefs(s.server))
 	case e.healthy.reason == mcpv1.ReasonAuthRequired:
-		refs = dialing.Refs(s.server)
+		refs = catalog.ProbeRefs(s.server)
 	}
 	for _, ref := range catalog.SortRefs(refs) {
 		reason, message := s.refProblem(ref)

@@ -14,7 +14,6 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
-	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/prober"
@@ -103,7 +102,7 @@ func setReplicas(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 		if pod.DeletionTimestamp == nil && !podstate.Finished(pod) {
 			replicas++
 		}
-		if dialing.TakesTraffic(pod) {
+		if podstate.TakesTraffic(pod) {
 			ready++
 		}
 	}
@@ -282,7 +281,7 @@ func evaluate(s *serverScope) *evaluation {
 
 // noTraffic: the server has pods and none of them takes traffic.
 func (e *evaluation) noTraffic(s *serverScope) bool {
-	return resources.HasPods(s.server) && !slices.ContainsFunc(s.pods, dialing.TakesTraffic)
+	return resources.HasPods(s.server) && !slices.ContainsFunc(s.pods, podstate.TakesTraffic)
 }
 
 func acceptedVerdict(s *serverScope) verdict {
@@ -388,7 +387,7 @@ func targetsOf(s *serverScope) (names []string, seen []*prober.TargetObservation
 		return []string{s.server.Name}, []*prober.TargetObservation{nil}
 	}
 	for _, pod := range s.pods {
-		if dialing.TakesTraffic(pod) {
+		if podstate.TakesTraffic(pod) {
 			names = append(names, pod.Name)
 			seen = append(seen, s.observed(pod))
 		}

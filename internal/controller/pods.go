@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
@@ -33,7 +32,7 @@ func latePod(s *serverScope) *corev1.Pod {
 	var late *corev1.Pod
 	budget := time.Duration(resources.StartupSeconds(s.server)) * time.Second
 	for _, pod := range s.pods {
-		if pod.DeletionTimestamp != nil || podstate.Finished(pod) || dialing.TakesTraffic(pod) {
+		if pod.DeletionTimestamp != nil || podstate.Finished(pod) || podstate.TakesTraffic(pod) {
 			continue
 		}
 		if left := budget - s.now.Sub(pod.CreationTimestamp.Time); left > 0 {

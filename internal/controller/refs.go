@@ -8,10 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
-	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/references"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
@@ -24,7 +25,7 @@ func (r *MCPServerReconciler) resolveRefs(ctx context.Context, s *serverScope) e
 }
 
 func (s *serverScope) allRefs() []catalog.Ref {
-	refs := slices.Concat(dialing.Refs(s.server), catalog.EnvRefs(s.server), catalog.VolumeRefs(s.server))
+	refs := slices.Concat(catalog.ProbeRefs(s.server), catalog.EnvRefs(s.server), catalog.VolumeRefs(s.server))
 	if s.catalog != nil {
 		refs = append(refs, s.catalog.Refs...)
 	}
@@ -99,7 +100,23 @@ func (s *serverScope) refProblem(ref catalog.Ref) (reason, message string) {
 func (r *MCPServerReconciler) readValues(ctx context.Context, namespace string, refs []catalog.Ref) (map[catalog.Ref][]byte, error) {
 	values := map[catalog.Ref][]byte{}
 	for _, ref := range refs {
-		value, ok, err := dialing.Read(ctx, r.APIReader, namespace, ref)
+		name := client.ObjectKey{Namespace: namespace, Name: ref.Name}
+		var value []byte
+		var ok bool
+		var err error
+		if ref.Kind == catalog.RefSecret {
+			var secret corev1.Secret
+			err = r.APIReader.Get(ctx, name, &secret)
+			value, ok = secret.Data[ref.Key]
+		} else {
+			var cm corev1.ConfigMap
+			err = r.APIReader.Get(ctx, name, &cm)
+			if value, ok = cm.BinaryData[ref.Key]; !ok {
+				var text string
+				text, ok = cm.Data[ref.Key]
+				value = []byte(text)
+			}
+		}
 		if err := ignoreMissing(err); err != nil {
 			return nil, err
 		}

@@ -15,6 +15,27 @@ import (
 	"github.com/espalier-dev/espalier/internal/dialing"
 )
 
+// Condition of the pod; Unknown where it has none of that type.
+func Condition(pod *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatus {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == t {
+			return c.Status
+		}
+	}
+	return corev1.ConditionUnknown
+}
+
+// TakesTraffic: the Service leads to it.
+func TakesTraffic(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && Condition(pod, corev1.PodReady) == corev1.ConditionTrue
+}
+
+// Dialable: the kubelet says that the containers are ready. Whether the pod
+// takes traffic does not matter: a readiness gate may wait for the probe.
+func Dialable(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && Condition(pod, corev1.ContainersReady) == corev1.ConditionTrue
+}
+
 // Finished: none of the pod's containers will run again.
 func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
