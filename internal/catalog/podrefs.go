@@ -12,6 +12,16 @@ import (
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 )
 
+// ProbeRefs are the references that the operator itself reads to dial.
+func ProbeRefs(server *mcpv1.MCPServer) []Ref {
+	refs := ConnectionRefs(server.Spec.External)
+	refs = append(refs, TLSRefs(ClientTLS(server))...)
+	if p := server.Spec.Probe; p != nil {
+		refs = append(refs, HeaderRefs(p.Headers)...)
+	}
+	return SortRefs(refs)
+}
+
 // EnvRefs are what reaches the container as environment. An empty key is the
 // whole object.
 func EnvRefs(server *mcpv1.MCPServer) []Ref {

@@ -11,8 +11,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/espalier-dev/espalier/internal/dialing"
 )
 
 // Condition of the pod; Unknown where it has none of that type.
@@ -50,7 +48,7 @@ func Sort(pods []*corev1.Pod) {
 func Serving(pods []*corev1.Pod) int32 {
 	n := int32(0)
 	for _, pod := range pods {
-		if dialing.TakesTraffic(pod) {
+		if TakesTraffic(pod) {
 			n++
 		}
 	}

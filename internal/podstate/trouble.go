@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
-	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
 
@@ -43,7 +42,7 @@ type World struct {
 func (w World) Trouble() *Trouble {
 	var worst *Trouble
 	for _, pod := range w.Pods {
-		if pod.DeletionTimestamp != nil || dialing.TakesTraffic(pod) || (Finished(pod) && !w.RollingOut()) {
+		if pod.DeletionTimestamp != nil || TakesTraffic(pod) || (Finished(pod) && !w.RollingOut()) {
 			// One that was evicted, say, stays as an object after another took
 			// its place.
 			continue
@@ -70,7 +69,7 @@ func (w World) PodTrouble(pod *corev1.Pod) *Trouble {
 	if pod.Status.Phase == corev1.PodFailed {
 		return &Trouble{4, mcpv1.ReasonContainerExited, fmt.Sprintf("Pod %s failed (%s). Read: kubectl describe pod %s -n %s.", pod.Name, cmp.Or(pod.Status.Reason, "no reason given"), pod.Name, pod.Namespace), pod.Name}
 	}
-	if dialing.PodCondition(pod, corev1.PodScheduled) == corev1.ConditionFalse {
+	if Condition(pod, corev1.PodScheduled) == corev1.ConditionFalse {
 		return &Trouble{6, mcpv1.ReasonUnschedulable, fmt.Sprintf("No node takes pod %s. Read: kubectl describe pod %s -n %s. Check spec.workload.resources, nodeSelector, tolerations and affinity.", pod.Name, pod.Name, pod.Namespace), pod.Name}
 	}
 	return nil

@@ -20,7 +20,6 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
-	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/plugin/operator"
 	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/resources"
@@ -133,7 +132,7 @@ func served(server *mcpv1.MCPServer, registrations []mcpv1.Registration, servers
 
 // refs are all Secrets and ConfigMaps that the server and what it serves name.
 func (f *Facts) refs() []catalog.Ref {
-	refs := slices.Concat(dialing.Refs(f.Server), podRefs(f.Server))
+	refs := slices.Concat(catalog.ProbeRefs(f.Server), podRefs(f.Server))
 	if c := f.catalog(); c != nil {
 		refs = append(refs, c.Refs...)
 	}

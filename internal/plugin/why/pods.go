@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
-	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
@@ -134,7 +133,7 @@ func (f *Facts) idle() Step {
 // waits is the first pod that does not take traffic and may come to.
 func (f *Facts) waits() *corev1.Pod {
 	for _, pod := range f.Pods {
-		if pod.DeletionTimestamp == nil && !dialing.TakesTraffic(pod) && !podstate.Finished(pod) {
+		if pod.DeletionTimestamp == nil && !podstate.TakesTraffic(pod) && !podstate.Finished(pod) {
 			return pod
 		}
 	}

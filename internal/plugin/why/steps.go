@@ -12,7 +12,6 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
-	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/plugin/operator"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
@@ -161,7 +160,7 @@ func (f *Facts) stopping() func(catalog.Ref) bool {
 		refs = podRefs(f.Server)
 	}
 	if healthy := f.condition(mcpv1.ConditionHealthy); !resources.HasPods(f.Server) || (healthy != nil && healthy.Status != metav1.ConditionTrue) {
-		refs = append(refs, dialing.Refs(f.Server)...)
+		refs = append(refs, catalog.ProbeRefs(f.Server)...)
 	}
 	return func(ref catalog.Ref) bool {
 		return slices.ContainsFunc(refs, func(r catalog.Ref) bool { return catalog.CompareRefs(r, ref) == 0 })
@@ -188,7 +187,7 @@ func (f *Facts) namedBy(ref catalog.Ref) string {
 	}
 	if names(catalog.ConnectionRefs(f.Server.Spec.External)) {
 		by = append(by, "spec.external")
-	} else if names(dialing.Refs(f.Server)) {
+	} else if names(catalog.ProbeRefs(f.Server)) {
 		by = append(by, "spec.probe")
 	}
 	for _, r := range f.Registrations {

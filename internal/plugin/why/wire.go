@@ -15,7 +15,7 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
-	"github.com/espalier-dev/espalier/internal/dialing"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
 
@@ -65,7 +65,7 @@ func (f *Facts) probeEvidence() []string {
 		out = append(out, fmt.Sprintf("When it was proved last it was %s, protocol %s.", strings.TrimSpace(status.Server.Name+" "+status.Server.Version), status.Server.ProtocolVersion))
 	}
 	for _, pod := range f.Pods {
-		if dialing.TakesTraffic(pod) && len(f.Logs[pod.Name]) > 0 {
+		if podstate.TakesTraffic(pod) && len(f.Logs[pod.Name]) > 0 {
 			return append(out, f.logOf(pod.Name)...)
 		}
 	}
