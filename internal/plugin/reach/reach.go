@@ -69,6 +69,9 @@ func (p *Endpoint) Name() string {
 	return withoutQuery(p.URL)
 }
 
+// Address is the URL as it may be printed: without its query.
+func (p *Endpoint) Address() string { return withoutQuery(p.URL) }
+
 // Where is the server that the user called so, in a sentence.
 func (p *Endpoint) Where(server string) string {
 	if IsURL(server) {
