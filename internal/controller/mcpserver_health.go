@@ -16,9 +16,9 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
-	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podreport"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/prober"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
@@ -138,7 +138,7 @@ func neverConnected(c counts, seen []*prober.TargetObservation) bool {
 func awaitedPods(s *serverScope) verdict {
 	waiting := false
 	for _, pod := range s.pods {
-		if !dialing.Dialable(pod) {
+		if !podstate.Dialable(pod) {
 			continue
 		}
 		obs := s.observed(pod)
@@ -182,7 +182,7 @@ func syncedVerdict(s *serverScope, e *evaluation) verdict {
 	worst, pod, detail := syncUnknown, "", ""
 	traffic, uncertain := 0, 0
 	for _, p := range s.pods {
-		if !dialing.TakesTraffic(p) {
+		if !podstate.TakesTraffic(p) {
 			continue
 		}
 		traffic++

@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podreport"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/prober"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
@@ -71,7 +72,7 @@ func (r *MCPServerReconciler) targets(s *serverScope) []prober.Target {
 	}
 	var out []prober.Target
 	for _, pod := range s.pods {
-		if dialing.Dialable(pod) {
+		if podstate.Dialable(pod) {
 			out = append(out, r.podTarget(s, pod))
 		}
 	}
@@ -99,7 +100,7 @@ func (r *MCPServerReconciler) podTarget(s *serverScope, pod *corev1.Pod) prober.
 func (r *MCPServerReconciler) serviceTarget(s *serverScope) []prober.Target {
 	var serving []string
 	for _, pod := range s.pods {
-		if dialing.TakesTraffic(pod) {
+		if podstate.TakesTraffic(pod) {
 			serving = append(serving, string(pod.UID)+"/"+strconv.Itoa(restarts(pod)))
 		}
 	}
@@ -222,7 +223,7 @@ type dialMaterial struct {
 // readDialMaterial reads Secrets and ConfigMaps that the probe needs when
 // they, or the spec, changed since the last time.
 func (r *MCPServerReconciler) readDialMaterial(ctx context.Context, s *serverScope) error {
-	refs := dialing.Refs(s.server)
+	refs := catalog.ProbeRefs(s.server)
 	version := resources.Hash(map[string]any{
 		"refs": s.versions(refs), "external": s.server.Spec.External, "probe": s.server.Spec.Probe,
 		"tls": s.server.Spec.TLS,

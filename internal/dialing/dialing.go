@@ -1,8 +1,7 @@
 // Copyright 2026 The Espalier Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dialing says how an MCPServer is dialled: which pods can be, with
-// what URL, host, headers, certificates and tokens. The operator's probe and
+// Package dialing says how an MCPServer is dialled: with what URL, host, headers, certificates and tokens. The operator's probe and
 // "kubectl mcp" reach a server by the same rules.
 package dialing
 
@@ -28,17 +27,7 @@ type Material struct {
 	TLS     mcpprobe.TLS
 }
 
-// Refs are the references that are read to dial server, sorted.
-func Refs(server *mcpv1.MCPServer) []catalog.Ref {
-	refs := catalog.ConnectionRefs(server.Spec.External)
-	refs = append(refs, catalog.TLSRefs(catalog.ClientTLS(server))...)
-	if p := server.Spec.Probe; p != nil {
-		refs = append(refs, catalog.HeaderRefs(p.Headers)...)
-	}
-	return catalog.SortRefs(refs)
-}
-
-// Gather makes the material of the values of Refs. What is missing is left
+// Gather makes the material of the values of catalog.ProbeRefs. What is missing is left
 // out.
 func Gather(server *mcpv1.MCPServer, values map[catalog.Ref][]byte) Material {
 	m := Material{Headers: headers(server, values), OAuth: clientCredentials(server, values)}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/espalier-dev/espalier/internal/plugin/env"
+	"github.com/espalier-dev/espalier/internal/plugin/fleet"
+	"github.com/espalier-dev/espalier/internal/plugin/why"
 	"github.com/espalier-dev/espalier/internal/version"
 )
 
@@ -51,7 +53,7 @@ Flags for the cluster, the user and the namespace are those of kubectl.`,
 			root.AddCommand(command)
 		}
 	}
-	_ = add
+	add(groupFleet, fleet.NewGet(e), why.NewWhy(e))
 	return root
 }
 

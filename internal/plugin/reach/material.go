@@ -26,7 +26,7 @@ import (
 // needed.
 func (c *cluster) values(ctx context.Context, server *mcpv1.MCPServer) (values map[catalog.Ref][]byte, unread []string, err error) {
 	values = map[catalog.Ref][]byte{}
-	for _, ref := range dialing.Refs(server) {
+	for _, ref := range catalog.ProbeRefs(server) {
 		value, ok, err := dialing.Read(ctx, c.client, server.Namespace, ref)
 		switch {
 		case apierrors.IsForbidden(err):

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
-	"github.com/espalier-dev/espalier/internal/dialing"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
 
@@ -77,7 +77,7 @@ func (p *picker) order(pods *corev1.PodList) []string {
 	defer p.mu.Unlock()
 	var names []string
 	for i := range pods.Items {
-		if dialing.TakesTraffic(&pods.Items[i]) {
+		if podstate.TakesTraffic(&pods.Items[i]) {
 			names = append(names, pods.Items[i].Name)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/plugin/env"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
 
@@ -171,7 +172,7 @@ func (c *cluster) replicas(ctx context.Context, server *mcpv1.MCPServer) ([]*End
 	}
 	var out []*Endpoint
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; dialing.Dialable(pod) {
+		if pod := &pods.Items[i]; podstate.Dialable(pod) {
 			one := *base
 			one.Pod, one.dial = pod.Name, c.toPod(pod.Namespace, pod.Name, resources.ContainerPort(server))
 			out = append(out, &one)
