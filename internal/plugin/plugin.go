@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/espalier-dev/espalier/internal/plugin/desktop"
 	"github.com/espalier-dev/espalier/internal/plugin/env"
 	"github.com/espalier-dev/espalier/internal/plugin/fleet"
 	"github.com/espalier-dev/espalier/internal/plugin/why"
@@ -54,6 +55,7 @@ Flags for the cluster, the user and the namespace are those of kubectl.`,
 		}
 	}
 	add(groupFleet, fleet.NewGet(e), why.NewWhy(e))
+	add(groupUse, desktop.NewConnect(e), desktop.NewConfig(e))
 	return root
 }
 
