@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/espalier-dev/espalier/internal/plugin/call"
+	"github.com/espalier-dev/espalier/internal/plugin/desktop"
 	"github.com/espalier-dev/espalier/internal/plugin/env"
 	"github.com/espalier-dev/espalier/internal/plugin/fleet"
 	"github.com/espalier-dev/espalier/internal/plugin/lists"
@@ -58,6 +59,7 @@ Flags for the cluster, the user and the namespace are those of kubectl.`,
 	}
 	add(groupFleet, fleet.NewGet(e), why.NewWhy(e))
 	add(groupUse, lists.NewTools(e), lists.NewResources(e), lists.NewPrompts(e), call.New(e), probing.New(e))
+	add(groupUse, desktop.NewConnect(e), desktop.NewConfig(e))
 	return root
 }
 
