@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/espalier-dev/espalier/internal/plugin/env"
+	"github.com/espalier-dev/espalier/internal/plugin/importing"
 	"github.com/espalier-dev/espalier/internal/version"
 )
 
@@ -51,7 +52,7 @@ Flags for the cluster, the user and the namespace are those of kubectl.`,
 			root.AddCommand(command)
 		}
 	}
-	_ = add
+	add(groupFiles, importing.NewImport(e))
 	return root
 }
 
