@@ -3,7 +3,11 @@
 
 package mcpprobe
 
-import "time"
+import (
+	"context"
+	"net"
+	"time"
+)
 
 // Target is one endpoint and how it is reached. All header values, tokens and
 // keys in it are secret: they reach the wire and nothing else.
@@ -16,6 +20,9 @@ type Target struct {
 	// DialAddress is "ip:port" to dial instead of the URL's host; empty to
 	// resolve the host. The Host header and the TLS name stay the URL's.
 	DialAddress string
+	// Dial, when set, makes the connections to the target in place of the
+	// network: a tunnel, of which the policy is not asked.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Host overrides the Host header and, unless TLS.ServerName is set, the
 	// TLS server name.
 	Host string

@@ -15,7 +15,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/espalier-dev/espalier/internal/plugin/env"
+	"github.com/espalier-dev/espalier/internal/plugin/fleet"
 	"github.com/espalier-dev/espalier/internal/plugin/importing"
+	"github.com/espalier-dev/espalier/internal/plugin/why"
 	"github.com/espalier-dev/espalier/internal/version"
 )
 
@@ -52,6 +54,7 @@ Flags for the cluster, the user and the namespace are those of kubectl.`,
 			root.AddCommand(command)
 		}
 	}
+	add(groupFleet, fleet.NewGet(e), why.NewWhy(e))
 	add(groupFiles, importing.NewImport(e))
 	return root
 }
