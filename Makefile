@@ -135,6 +135,10 @@ soak: ## Run what takes long: the cost of fleets of 100 to 3,000 servers, fuzz t
 build: ## Build bin/manager and bin/server, static.
 	@$(GO_BUILD) -o bin/ ./cmd/manager ./cmd/server
 
+.PHONY: build-plugin
+build-plugin: ## Build bin/kubectl-mcp, the kubectl plugin.
+	@$(GO_BUILD) -o bin/ ./cmd/kubectl-mcp
+
 .PHONY: images
 images: ## Build both images for PLATFORMS into bin/images, without Docker; images push=yes pushes them to IMAGE_REGISTRY.
 	@VERSION='$(VERSION)' IMAGE_REGISTRY='$(IMAGE_REGISTRY)' IMAGE_TAG='$(IMAGE_TAG)' PLATFORMS='$(PLATFORMS)' hack/build-images $(push)

@@ -109,12 +109,12 @@ func (c *clusterClock) now() time.Time {
 
 // note takes down the Date of an answer. It counts whole seconds, so that less
 // than two are no difference.
-func (c *clusterClock) note(date string) {
+func (c *clusterClock) note(date string, now time.Time) {
 	at, err := http.ParseTime(date)
 	if err != nil {
 		return
 	}
-	offset := time.Until(at)
+	offset := at.Sub(now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if offset.Abs() < 2*time.Second {
@@ -133,7 +133,7 @@ type watchClock struct {
 func (w watchClock) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := w.next.RoundTrip(req)
 	if err == nil {
-		w.clock.note(resp.Header.Get("Date"))
+		w.clock.note(resp.Header.Get("Date"), time.Now())
 	}
 	return resp, err
 }

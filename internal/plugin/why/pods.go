@@ -29,7 +29,7 @@ func (f *Facts) deploymentStep() Step {
 		switch c.Reason {
 		case mcpv1.ReasonForeignObject, mcpv1.ReasonForbidden, mcpv1.ReasonApplyFailed:
 			step = fromCondition(stepDeployment, c)
-			step.blocks = f.traffic() == 0
+			step.blocks = f.traffic() == 0 || f.isReason(c.Reason)
 			return step
 		}
 	}

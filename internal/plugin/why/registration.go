@@ -6,6 +6,7 @@ package why
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -75,6 +76,9 @@ func (r *RegistrationFacts) specStep() Step {
 	if v := compiled.Verdict; !v.Accepted {
 		step := Step{Name: stepSpec, State: Broken, Reason: v.Reason, blocks: true}
 		step.Message, step.Do = split(v.Message)
+		if len(step.Do) == 0 {
+			step.Do = correct(r.Registration.GetName(), strings.ToLower(string(catalog.KindOf(r.Registration))), r.Registration.GetNamespace())
+		}
 		return step
 	}
 	if s := r.Registration.GetRegistrationSpec().Suspend; s != nil && *s {

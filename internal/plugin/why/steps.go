@@ -67,6 +67,9 @@ func (f *Facts) specStep() Step {
 		// It depends on the spec alone: that it is of this one is enough.
 		step := fromCondition(stepSpec, c)
 		step.blocks = true
+		if step.State == Broken && len(step.Do) == 0 {
+			step.Do = correct(f.Server.Name, "mcpserver", f.Server.Namespace)
+		}
 		return step
 	}
 	verdict := catalog.CheckContract(f.Server)
@@ -78,7 +81,16 @@ func (f *Facts) specStep() Step {
 	}
 	step := Step{Name: stepSpec, State: Broken, Reason: verdict.Reason, blocks: true}
 	step.Message, step.Do = split(verdict.Message)
+	if len(step.Do) == 0 {
+		step.Do = correct(f.Server.Name, "mcpserver", f.Server.Namespace)
+	}
 	return step
+}
+
+// correct is what to do about a spec that is not sound, where the message says
+// no more than what is wrong with it.
+func correct(name, resource, namespace string) []string {
+	return []string{fmt.Sprintf("Correct the spec: kubectl edit %s %s -n %s.", resource, name, namespace)}
 }
 
 // referencesStep: what is named exists.
