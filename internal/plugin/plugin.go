@@ -10,6 +10,7 @@ package plugin
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -52,6 +53,7 @@ Flags for the cluster, the user and the namespace are those of kubectl.`,
 	)
 	e := env.New(streams)
 	e.AddFlags(root)
+	root.SetUsageTemplate(withoutKubectlFlags(root.UsageTemplate()))
 	add := func(group string, commands ...*cobra.Command) {
 		for _, command := range commands {
 			command.GroupID = group
@@ -63,6 +65,19 @@ Flags for the cluster, the user and the namespace are those of kubectl.`,
 	add(groupUse, desktop.NewConnect(e), desktop.NewConfig(e))
 	add(groupFiles, importing.NewImport(e))
 	return root
+}
+
+// withoutKubectlFlags leaves kubectl's own two dozen flags out of each help:
+// the root has them as its own, all others as inherited ones.
+func withoutKubectlFlags(template string) string {
+	local := "{{if .HasAvailableLocalFlags}}"
+	template = strings.Replace(template, local, "{{if and .HasParent .HasAvailableLocalFlags}}", 1)
+	inherited, end := "{{if .HasAvailableInheritedFlags}}", "{{if .HasHelpSubCommands}}"
+	from, to := strings.Index(template, inherited), strings.Index(template, end)
+	if from < 0 || to < from {
+		return template
+	}
+	return template[:from] + "\n\n\"kubectl options\" lists the flags for the cluster, the user and the namespace." + template[to:]
 }
 
 // Run runs the command line and returns its exit code; env.ExitCodes says
