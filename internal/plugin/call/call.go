@@ -196,13 +196,16 @@ func (c *command) request(ctx context.Context, session *client.Session, p *reach
 			return nil, err
 		}
 	}
-	return out, c.fit(out, input)
+	return out, c.fit(out, input, mcp.IsModern(session.Version()))
 }
 
 // fit checks the arguments by the schema, and mirrors those that it wants
 // mirrored. What cannot be compiled here is the server's to check.
-func (c *command) fit(out *client.Call, input json.RawMessage) error {
+func (c *command) fit(out *client.Call, input json.RawMessage, modern bool) error {
 	compiled, err := schema.CompileInput(input)
+	if modern && errors.Is(err, schema.ErrHeaders) {
+		return env.Hint(fmt.Errorf("tool %q must not be called: %s", out.Tool, env.Line(err.Error())), "The server's author has to mend its inputSchema.")
+	}
 	if err != nil {
 		compiled = schema.Unchecked()
 	}
