@@ -30,8 +30,9 @@ down() {
 trap down EXIT
 
 fixtures() {
-  build_programs ./test/fixtures/backend ./test/fixtures/fakemcp ./test/fixtures/badchild
+  build_programs ./test/fixtures/backend ./test/fixtures/collector ./test/fixtures/fakemcp ./test/fixtures/badchild
   go_image backend example-backend dev
+  go_image collector collector dev
   go_image fakemcp fakemcp dev
   go_image badchild badchild dev
 }
@@ -44,8 +45,9 @@ if [[ -z ${E2E_INSTALLED:-} ]]; then
   step 'Make the image of server-everything' everything_image
   step 'Make the image of servers from npm' npm_image
   step 'Install the operator' install_operator
-  if [[ -n ${E2E_SOAK:-} ]]; then step 'Make what upgrades go from and to' installations; fi
+  if [[ -n ${E2E_SOAK:-} ]]; then step 'Make what upgrades go to' installations; fi
 fi
+if [[ -z ${E2E_INSTALLED:-} || ! -f $E2E_INSTALLATIONS/before/manager ]]; then step 'Make what upgrades go from' commit_before; fi
 export E2E_KUBECONFIG=$KUBECONFIG
 HELM=$(hack/tool helm)
 export HELM

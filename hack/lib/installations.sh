@@ -1,52 +1,94 @@
 # Copyright 2026 The Espalier Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sourced: what tests of upgrades go from and to, as YAML to apply. Needs
-# images.sh and install.sh, and the images that they built.
+# Sourced: what tests of upgrades go from and to. Needs images.sh and
+# install.sh, and the images that they built. It lies in E2E_INSTALLATIONS:
+#
+#   before/         the commit before: its chart, and files that say which commit
+#                   it is and what its operator's image is called
+#   current.yaml    what is installed, as YAML to apply
+#   next.yaml       the same code under another version: other images
+E2E_INSTALLATIONS=$OUT/installations
+export E2E_INSTALLATIONS
 
-# installations writes into E2E_INSTALLATIONS:
-#   current.yaml   what is installed
-#   next.yaml      the same code under another version: other images
-#   previous.yaml  the commit before (E2E_PREVIOUS, HEAD~1), its own config and
-#                  CRDs, with the server image of current.yaml
+# How far back a commit is looked for that builds.
+MAX_BACK=5
+
+# commit_before makes E2E_INSTALLATIONS/before of the commit before HEAD (or of
+# E2E_PREVIOUS): its own chart and operator. One that does not build is passed
+# over for the one before it. Where there is none, in a clone of one commit or
+# without git, it is HEAD or this tree itself. What it is made of is printed.
+commit_before() {
+  local source=$OUT/before commit candidates=()
+  if [[ -n ${E2E_PREVIOUS:-} ]]; then
+    candidates=("$E2E_PREVIOUS")
+  elif git -C "$ROOT" rev-parse --quiet --verify HEAD~1 >/dev/null 2>&1; then
+    mapfile -t candidates < <(git -C "$ROOT" rev-list --first-parent --skip=1 --max-count=$MAX_BACK HEAD)
+  elif git -C "$ROOT" rev-parse --quiet --verify HEAD >/dev/null 2>&1; then
+    echo '    This clone has one commit: the upgrade is from that one.'
+    candidates=(HEAD)
+  fi
+  for commit in "${candidates[@]}"; do
+    rm -rf "$source"
+    mkdir -p "$source"
+    git -C "$ROOT" archive "$commit" | tar -x -C "$source"
+    if build_variant "$source" before '' manager; then
+      before_from "$source" "$(git -C "$ROOT" log -1 --format='%h %s' "$commit")"
+      rm -rf "$source"
+      return
+    fi
+    echo "    $commit does not build."
+  done
+  if ((${#candidates[@]})); then die 'no commit before this one builds'; fi
+  echo '    This is no checkout of git: the upgrade is from this tree itself.'
+  build_variant "$ROOT" before '' manager
+  before_from "$ROOT" 'this tree'
+}
+
+# before_from SOURCE COMMIT keeps what was built of SOURCE.
+before_from() {
+  local folder=$E2E_INSTALLATIONS/before
+  variant_images before manager
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  cp -r "$1/charts/espalier" "$folder/chart"
+  echo "$2" >"$folder/commit"
+  echo "$VARIANT_MANAGER" >"$folder/manager"
+  echo "    Upgrades are from: $2"
+}
+
+# installations makes current.yaml and next.yaml.
 installations() {
-  export E2E_INSTALLATIONS=$OUT/installations
   mkdir -p "$E2E_INSTALLATIONS"
   operator_yaml >"$E2E_INSTALLATIONS/current.yaml"
 
   local version=github.com/espalier-dev/espalier/internal/version.Version
-  build_variant "$ROOT" next "-X $version=next"
-  variant_images next
+  build_variant "$ROOT" next "-X $version=next" manager server
+  variant_images next manager server
   MANAGER_IMAGE=$VARIANT_MANAGER SERVER_IMAGE=$VARIANT_SERVER operator_yaml >"$E2E_INSTALLATIONS/next.yaml"
-
-  local source=$OUT/previous
-  git -C "$ROOT" worktree remove --force "$source" 2>/dev/null || true
-  git -C "$ROOT" worktree add --quiet --force --detach "$source" "${E2E_PREVIOUS:-HEAD~1}"
-  build_variant "$source" previous ''
-  variant_images previous
-  (ROOT=$source MANAGER_IMAGE=$VARIANT_MANAGER; operator_yaml) >"$E2E_INSTALLATIONS/previous.yaml"
-  git -C "$ROOT" worktree remove --force "$source"
 }
 
-# build_variant SOURCE NAME LDFLAGS builds operator and server of a checkout.
+# build_variant SOURCE NAME LDFLAGS PROGRAM... builds programs of a checkout.
 build_variant() {
-  local platform
+  local source=$1 name=$2 flags=$3 platform
+  shift 3
   for platform in $(platforms); do
-    mkdir -p "$OUT/$platform/$2"
+    mkdir -p "$OUT/$platform/$name"
     CGO_ENABLED=0 GOOS=${platform%/*} GOARCH=${platform#*/} \
-      go build -C "$1" -trimpath -buildvcs=false -ldflags "-s -w $3" -o "$OUT/$platform/$2/" ./cmd/manager ./cmd/server
+      go build -C "$source" -trimpath -buildvcs=false -ldflags "-s -w $flags" -o "$OUT/$platform/$name/" "${@/#/./cmd/}" || return
   done
 }
 
-# variant_images NAME makes and delivers its images, and says their names in
-# VARIANT_MANAGER and VARIANT_SERVER.
+# variant_images NAME PROGRAM... makes and delivers its images, and says their
+# names in VARIANT_MANAGER and VARIANT_SERVER.
 variant_images() {
-  local program platform tag binaries
-  for program in manager server; do
+  local name=$1 program platform tag binaries
+  shift
+  for program in "$@"; do
     binaries=()
-    for platform in $(platforms); do binaries+=(--binary "$platform=$OUT/$platform/$1/$program"); done
-    tag=$(content_tag "$1/$program")
-    deliver "$program-$1" "$tag" "$tag" build "${binaries[@]}" --entrypoint "/$program"
-    declare -g "VARIANT_${program^^}=$REGISTRY/$program-$1:$tag"
+    for platform in $(platforms); do binaries+=(--binary "$platform=$OUT/$platform/$name/$program"); done
+    tag=$(content_tag "$name/$program")
+    deliver "$program-$name" "$tag" "$tag" build "${binaries[@]}" --entrypoint "/$program"
+    declare -g "VARIANT_${program^^}=$REGISTRY/$program-$name:$tag"
   done
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -38,12 +39,25 @@ func New(config *rest.Config, namespace string, namespaces []string) (*Lock, err
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 		Labels:     Labels(namespaces),
 	}
-	return NewLock(lock, leases, namespace, namespaces, clock.RealClock{}), nil
+	out := NewLock(lock, leases, namespace, namespaces, clock.RealClock{})
+	out.pod = host // A pod's hostname is its name.
+	return out, nil
 }
 
-// Record has who leads told by events.
+// Record has who leads told by events, and that an operator stands back. It is
+// called before the lock is used.
 func (l *Lock) Record(events resourcelock.EventRecorder) {
+	l.events = events
 	if lease, ok := l.Interface.(*resourcelock.LeaseLock); ok {
 		lease.LockConfig.EventRecorder = events
 	}
+}
+
+// tell says by an event of the operator's pod that it stands back.
+func (l *Lock) tell(why error) {
+	if l.events == nil || l.pod == "" {
+		return
+	}
+	pod := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: l.namespace, Name: l.pod}
+	l.events.Eventf(pod, corev1.EventTypeWarning, ReasonAnotherOperator, "%s", why.Error())
 }

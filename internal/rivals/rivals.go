@@ -32,6 +32,9 @@ import (
 // LeaseName of all operators.
 const LeaseName = "espalier-manager"
 
+// ReasonAnotherOperator of the event of a pod that stands back.
+const ReasonAnotherOperator = "AnotherOperator"
+
 // Labels of a Lease: LabelScope is ScopeAll or ScopeNamespaces, and then each
 // namespace has a label of its own, labelNamespace + its name.
 const (
@@ -77,6 +80,9 @@ type Lock struct {
 	namespace string
 	scope     map[string]string
 	clock     clock.PassiveClock
+	// pod of this operator, in namespace; empty where it runs in none.
+	pod    string
+	events resourcelock.EventRecorder
 
 	mu        sync.Mutex
 	leads     time.Time // Since when; zero while it does not.
@@ -151,14 +157,17 @@ func (l *Lock) alone(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rival := l.goesBefore(leases)
-	if rival != l.rival && rival != "" {
-		ctrl.LoggerFrom(ctx).Error(standsBack(rival), "The operator does not work")
-	}
+	before := l.rival
 	l.rival = rival
-	if rival != "" {
-		return standsBack(rival)
+	if rival == "" {
+		return nil
 	}
-	return nil
+	why := standsBack(rival)
+	if rival != before {
+		ctrl.LoggerFrom(ctx).Error(why, "The operator does not work")
+		l.tell(why)
+	}
+	return why
 }
 
 // look reads the Leases, or gives those read a moment ago. An operator that may

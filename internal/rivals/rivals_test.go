@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/tools/record"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
@@ -108,6 +109,35 @@ func TestTheFirstStays(t *testing.T) {
 	second.pass(lookEvery)
 	replaced.standsBackFor("it comes back", "a-second")
 	second.leads("it came back")
+}
+
+// TestStandingBackIsTold by one event for each rival that is met.
+func TestStandingBackIsTold(t *testing.T) {
+	set, clock := fake.NewClientset(), testclock.NewFakePassiveClock(epoch)
+	first, second := newParty(t, set, clock, "first"), newParty(t, set, clock, "second")
+	events := record.NewFakeRecorder(10)
+	second.pod = "second-pod"
+	second.Record(events)
+	first.leads("alone")
+	for range 3 {
+		first.pass(lookEvery)
+		first.leads("renewing")
+		second.standsBackFor("beside the first", "first")
+	}
+	if got := <-events.Events; !strings.HasPrefix(got, "Warning AnotherOperator another operator, in namespace first, ") {
+		t.Errorf("the event is %q", got)
+	}
+	second.pass(Grace + time.Second)
+	second.leads("the first is gone")
+	if len(events.Events) != 0 {
+		t.Errorf("another event: %q", <-events.Events)
+	}
+	third := newParty(t, set, clock, "third")
+	third.Record(events)
+	third.standsBackFor("outside of a pod", "second")
+	if len(events.Events) != 0 {
+		t.Errorf("an event of no pod: %q", <-events.Events)
+	}
 }
 
 // TestBothAtOnce: the one that led first stays, the other gives up.

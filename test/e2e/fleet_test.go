@@ -22,7 +22,7 @@ const fleetSize = 20
 var _ = Describe("A fleet of 20 servers", Label(slow, disruptive), Serial, func() {
 	It("ends Ready, and nothing twice, when the operator is killed in the middle of its rollouts", func(ctx SpecContext) {
 		ns := cluster.Namespace(ctx, "fleet")
-		name := func(i int) string { return fmt.Sprintf("server-%02d", i) }
+		name := fleetName
 
 		By("killing the operator while the servers start")
 		for i := range fleetSize {

@@ -5,8 +5,8 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -25,8 +25,13 @@ import (
 	"github.com/espalier-dev/espalier/test/e2e/harness"
 )
 
-// helmWait bounds what a helm command waits for.
-const helmWait = "--timeout=3m"
+const (
+	// helmWait bounds what a helm command waits for.
+	helmWait = "--timeout=3m"
+	// upgradedServers are called while the operator is upgraded; a soak has
+	// more of them.
+	upgradedServers = 4
+)
 
 var _ = Describe("The chart", Label(slow, disruptive), Serial, func() {
 	It("installs, upgrades without a failed call, limits the operator to namespaces, and is uninstalled in any order", func(ctx SpecContext) {
@@ -35,29 +40,35 @@ var _ = Describe("The chart", Label(slow, disruptive), Serial, func() {
 		createRestricted(ctx, harness.OperatorNamespace)
 		DeferCleanup(func(ctx context.Context) { uninstallChart(ctx) })
 
-		By("helm install: two pods, one of which leads")
-		cluster.Helm(ctx, append([]string{"install", "espalier", harness.Chart, "--wait", helmWait}, found.ChartValues()...)...)
-		cluster.AwaitOperator(ctx)
+		By("helm install of the commit before: two pods, one of which leads")
+		installBefore(ctx, found)
 		Expect(cluster.OperatorPods(ctx)).To(HaveLen(2))
 		Expect(cluster.Client.Get(ctx, operatorKey(), &policyv1.PodDisruptionBudget{})).To(Succeed())
 		ns := cluster.Namespace(ctx, "helm")
-		ns.Create(ctx, harness.Server("first", 1), harness.Tool("ping", "first", harness.Says(`"pong"`)))
+		collector := ns.Collector(ctx)
+		ns.Create(ctx, harness.Server("first", 1, harness.Traced(collector)), harness.Tool("ping", "first", harness.Says(`"pong"`)))
+		load := fleetUnderLoad(ctx, ns, upgradedServers)
 		ns.AwaitServer(ctx, "first", harness.ReadyTimeout, harness.Ready)
-		pods := harness.Identity(ns.Pods(ctx, "first"))
+
+		By("helm upgrade to this commit: its CRDs, its RBAC, its operator")
+		upgradeFromBefore(ctx, found, ns, load)
+		Expect(cluster.OperatorPods(ctx)).To(HaveLen(2))
+		expectEdit(ctx, ns, "edited by this commit")
+		all, pods := podsOfFleet(ctx, ns), harness.Identity(ns.Pods(ctx, "first"))
 
 		By("helm upgrade with changed values: the operator changes, no server does")
-		failed := callAlways(ctx, ns, "first", "ping")
-		cluster.Helm(ctx, "upgrade", "espalier", harness.Chart, "--reset-then-reuse-values", "--wait", helmWait,
-			"--set=manager.replicas=1", "--set=manager.logging.level=debug")
+		cluster.Helm(ctx, append([]string{"upgrade", "espalier", harness.Chart, "--reset-then-reuse-values", "--wait", helmWait,
+			"--set=manager.replicas=1", "--set=manager.logging.level=debug"}, extraEnv(collector.Environment())...)...)
 		cluster.AwaitOperator(ctx)
 		Expect(cluster.OperatorPods(ctx)).To(HaveLen(1))
 		Expect(operatorArgs(ctx)).To(ContainElement("--zap-log-level=debug"))
 		expectEdit(ctx, ns, "edited after an upgrade")
-		calls, failures := failed()
-		harness.Say("%d calls while the operator was upgraded, %d failed", calls, failures)
-		Expect(failures).To(BeZero())
-		Expect(calls).To(BeNumerically(">", 10))
-		Expect(harness.Identity(ns.Pods(ctx, "first"))).To(Equal(pods), "pods of the server")
+		calls := load.Stop()
+		Expect(load.Failures()).To(BeEmpty())
+		harness.Say("%d calls while the operator was upgraded twice, none failed", calls)
+		Expect(calls).To(BeNumerically(">", 10*upgradedServers))
+		Expect(podsOfFleet(ctx, ns)).To(Equal(all), "pods of servers")
+		expectSpansOfOperator(ctx, collector, ns, "first")
 
 		By("helm upgrade to one namespace: the operator works there by a Role, and nowhere else")
 		cluster.Helm(ctx, "upgrade", "espalier", harness.Chart, "--reset-then-reuse-values", "--wait", helmWait,
@@ -118,6 +129,15 @@ func uninstallChart(ctx context.Context) {
 	cluster.Helm(ctx, "uninstall", "espalier", "--ignore-not-found", "--wait", helmWait)
 }
 
+// extraEnv are the flags that give the operator more environment.
+func extraEnv(variables []corev1.EnvVar) []string {
+	var out []string
+	for i, v := range variables {
+		out = append(out, fmt.Sprintf("--set-string=manager.extraEnv[%d].name=%s,manager.extraEnv[%d].value=%s", i, v.Name, i, v.Value))
+	}
+	return out
+}
+
 func operatorArgs(ctx context.Context) []string {
 	GinkgoHelper()
 	d := &appsv1.Deployment{}
@@ -138,39 +158,6 @@ func expectEdit(ctx context.Context, ns *harness.Namespace, text string) {
 		return answer.Text(), nil
 	}).WithTimeout(harness.ServedTimeout).Should(Equal(text))
 	ns.AwaitTool(ctx, "ping", harness.ServedTimeout, harness.Served)
-}
-
-// callAlways calls a tool of a server again and again until stop is called,
-// which gives how many calls there were and how many failed.
-func callAlways(ctx context.Context, ns *harness.Namespace, server, tool string) (stop func() (calls, failures int64)) {
-	GinkgoHelper()
-	peer := ns.ServicePeer(ctx, server)
-	ctx, cancel := context.WithCancel(ctx)
-	var calls, failures atomic.Int64
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			answer, err := peer.Call(ctx, tool, nil)
-			if ctx.Err() != nil {
-				return
-			}
-			calls.Add(1)
-			if err != nil || answer.IsError {
-				failures.Add(1)
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(50 * time.Millisecond):
-			}
-		}
-	}()
-	DeferCleanup(cancel)
-	return func() (int64, int64) {
-		cancel()
-		<-done
-		return calls.Load(), failures.Load()
-	}
 }
 
 // operatorMay asks the API server whether the operator may get Secrets of a namespace.

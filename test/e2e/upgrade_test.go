@@ -30,22 +30,25 @@ const (
 )
 
 var _ = Describe("Upgrades with 20 servers under load", Label(soak, disruptive), Serial, func() {
-	It("of the operator restart no server and fail no call", func(ctx SpecContext) {
-		previous, current, next := cluster.Release("previous"), cluster.Release("current"), cluster.Release("next")
-		DeferCleanup(func(ctx SpecContext) { cluster.ApplyRelease(ctx, current) })
-		cluster.ApplyRelease(ctx, previous)
+	It("of the operator, from the chart of the commit before, restart no server and fail no call", func(ctx SpecContext) {
+		next := cluster.Release("next")
+		found := cluster.Installed(ctx)
+		found.Replace(ctx)
+		createRestricted(ctx, harness.OperatorNamespace)
+		DeferCleanup(func(ctx context.Context) { uninstallChart(ctx) })
+		installBefore(ctx, found)
 		ns := cluster.Namespace(ctx, "upgrade")
-		load := fleetUnderLoad(ctx, ns)
+		load := fleetUnderLoad(ctx, ns, fleetSize)
 
 		By("from the commit before: its CRDs, its RBAC, its operator")
-		cluster.ApplyRelease(ctx, current)
-		awaitFleet(ctx, ns, "")
-		expectNoFailure(load, "from the commit before")
+		upgradeFromBefore(ctx, found, ns, load)
 
 		By("to another version of the same code, and back")
 		before := podsOfFleet(ctx, ns)
-		for _, to := range []harness.Release{next.WithServer(current), current} {
-			cluster.ApplyRelease(ctx, to)
+		for _, to := range []*harness.Installation{found.WithManager(next.Manager), found} {
+			cluster.Helm(ctx, append([]string{"upgrade", "espalier", harness.Chart, "--reset-then-reuse-values", "--wait", helmWait}, to.ChartValues()...)...)
+			cluster.AwaitOperator(ctx)
+			retitle(ctx, ns, "by "+to.Manager)
 			awaitFleet(ctx, ns, "")
 		}
 		Expect(podsOfFleet(ctx, ns)).To(Equal(before), "pods of servers")
@@ -58,7 +61,7 @@ var _ = Describe("Upgrades with 20 servers under load", Label(soak, disruptive),
 		current, next := cluster.Release("current"), cluster.Release("next")
 		DeferCleanup(func(ctx SpecContext) { cluster.ApplyRelease(ctx, current) })
 		ns := cluster.Namespace(ctx, "image")
-		load := fleetUnderLoad(ctx, ns)
+		load := fleetUnderLoad(ctx, ns, fleetSize)
 		watch := watchRollouts(ctx, ns)
 
 		By("a good image")
@@ -97,12 +100,12 @@ var _ = Describe("Upgrades with 20 servers under load", Label(soak, disruptive),
 	}, SpecTimeout(15*time.Minute))
 })
 
-// fleetUnderLoad makes the servers, and calls each of them all the time.
-func fleetUnderLoad(ctx context.Context, ns *harness.Namespace) *harness.Load {
+// fleetUnderLoad makes servers, and calls each of them all the time.
+func fleetUnderLoad(ctx context.Context, ns *harness.Namespace, size int) *harness.Load {
 	GinkgoHelper()
 	var names []string
-	for i := range fleetSize {
-		name := fmt.Sprintf("server-%02d", i)
+	for i := range size {
+		name := fleetName(i)
 		names = append(names, name)
 		ns.Create(ctx, harness.Server(name, 1), harness.Tool(name, name, harness.Says(`"x"`)))
 	}
@@ -112,16 +115,15 @@ func fleetUnderLoad(ctx context.Context, ns *harness.Namespace) *harness.Load {
 	return load
 }
 
-// awaitFleet waits until all servers are Ready and at rest, with an image
+// awaitFleet waits until all of its servers are Ready and at rest, with an image
 // where one is named.
 func awaitFleet(ctx context.Context, ns *harness.Namespace, image string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
-		var servers v1alpha1.MCPServerList
-		g.Expect(ns.Client.List(ctx, &servers, client.InNamespace(ns.Name))).To(Succeed())
-		g.Expect(servers.Items).To(HaveLen(fleetSize))
-		for i := range servers.Items {
-			s := &servers.Items[i]
+		servers := fleetOf(ctx, ns)
+		g.Expect(servers).NotTo(BeEmpty())
+		for i := range servers {
+			s := &servers[i]
 			g.Expect(harness.Has(s, harness.Ready)).To(Succeed())
 			g.Expect(harness.Condition(s, v1alpha1.ConditionReconciling)).To(BeNil(), s.Name)
 			if image != "" {

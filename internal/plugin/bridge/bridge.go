@@ -44,6 +44,8 @@ type Options struct {
 	// Header gives what to send with each request, the credential above all;
 	// nil for nothing.
 	Header func() (http.Header, error)
+	// Credential says that one is among them.
+	Credential bool
 	// Log is for the people who read what the client keeps of stderr.
 	Log *slog.Logger
 	// UserAgent is how the bridge calls itself in HTTP.
@@ -66,14 +68,6 @@ func (o *Options) headers() (http.Header, error) {
 	}
 	out.Set("User-Agent", o.UserAgent)
 	return out, nil
-}
-
-func (o *Options) hasCredential() bool {
-	if o.Header == nil {
-		return false
-	}
-	given, err := o.Header()
-	return err == nil && len(given) > 0
 }
 
 // errEnded is the cause with which what still runs is ended.

@@ -237,7 +237,7 @@ func (l *httpLink) refusal(response *http.Response, m *message) *fault {
 	if ofSession && status == http.StatusNotFound {
 		return sessionGone()
 	}
-	f := statusFault(status, m.Method, l.o.hasCredential())
+	f := statusFault(status, m.Method, l.o.Credential)
 	raw, _ := readAll(response.Body, maxRefusal)
 	p, ok := parse(raw)
 	if !ok || p.parts[0].failure == nil {

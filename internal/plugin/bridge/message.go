@@ -144,7 +144,9 @@ type incoming struct {
 	method                      string
 }
 
-func (in *incoming) isAnswer() bool  { return in.method == "" && (in.result != nil || in.failure != nil) }
+func (in *incoming) isAnswer() bool {
+	return in.method == "" && (in.result != nil || in.failure != nil)
+}
 func (in *incoming) isRequest() bool { return in.method != "" && in.id != nil }
 
 // code of an error answer, 0 for none.

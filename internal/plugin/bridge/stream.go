@@ -125,7 +125,7 @@ func (l *httpLink) open(ctx, patience context.Context, last string) (*http.Respo
 			return nil, f
 		}
 	case status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || status == http.StatusUnauthorized:
-		f := statusFault(status, "", l.o.hasCredential())
+		f := statusFault(status, "", l.o.Credential)
 		f.kind = unsure
 		return nil, f
 	}

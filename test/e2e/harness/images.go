@@ -12,6 +12,7 @@ import (
 var (
 	BackendImage    = Registry() + "/example-backend:dev"
 	BadChildImage   = Registry() + "/badchild:dev"
+	CollectorImage  = Registry() + "/collector:dev"
 	EverythingImage = Registry() + "/example-everything:dev"
 	FakeMCPImage    = Registry() + "/fakemcp:dev"
 	NPMImage        = Registry() + "/example-npm:dev"

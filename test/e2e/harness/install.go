@@ -76,6 +76,11 @@ func (in *Installation) script(ctx context.Context, function string) {
 	Expect(err).NotTo(HaveOccurred(), "%s: %s", function, out)
 }
 
+// WithManager is the installation with another image of the operator.
+func (in *Installation) WithManager(image string) *Installation {
+	return &Installation{cluster: in.cluster, Manager: image, Server: in.Server}
+}
+
 // ChartValues are the flags that make the chart install the same images.
 func (in *Installation) ChartValues() []string {
 	registry, manager, managerTag := splitImage(in.Manager)

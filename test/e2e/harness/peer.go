@@ -26,6 +26,8 @@ type Peer struct {
 	URL  string
 	// Host header, as clients of the Service would send it.
 	Host string
+	// Header is added to each request.
+	Header http.Header
 	// Client of the requests; the one that all share when nil.
 	Client *http.Client
 }
@@ -171,6 +173,9 @@ func (p *Peer) send(ctx context.Context, method, name string, params map[string]
 	}
 	if p.Host != "" {
 		req.Host = p.Host
+	}
+	for name, values := range p.Header {
+		req.Header[name] = values
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")

@@ -17,27 +17,56 @@ import (
 // InstallationsVariable names the folder that hack/lib/installations.sh makes.
 const InstallationsVariable = "E2E_INSTALLATIONS"
 
-var serverFlag = regexp.MustCompile(`--server-image=(\S+)`)
+var (
+	serverFlag   = regexp.MustCompile(`--server-image=(\S+)`)
+	managerImage = regexp.MustCompile(`image: (\S+/manager\S*)`)
+)
 
 // Release is all that an installation of the operator by kubectl applies.
 type Release struct {
 	YAML string
-	// Server is the image of the shared server.
-	Server string
+	// Manager and Server are the images of the operator and the shared server.
+	Manager, Server string
 }
 
-// Release reads one of the folder. The spec is skipped where there is none.
+// Release reads one of the folder.
 func (c *Cluster) Release(name string) Release {
 	GinkgoHelper()
+	raw := installation(name + ".yaml")
+	server, manager := serverFlag.FindStringSubmatch(raw), managerImage.FindStringSubmatch(raw)
+	Expect(server).NotTo(BeNil(), "%s says no server image", name)
+	Expect(manager).NotTo(BeNil(), "%s says no image of the operator", name)
+	return Release{YAML: raw, Manager: manager[1], Server: server[1]}
+}
+
+// installation reads a file of the folder.
+func installation(name string) string {
+	GinkgoHelper()
 	folder := os.Getenv(InstallationsVariable)
-	if folder == "" {
-		Skip(InstallationsVariable + " is not set: hack/e2e.sh makes installations with E2E_SOAK=1")
+	Expect(folder).NotTo(BeEmpty(), InstallationsVariable+" is not set: run 'make test-e2e'")
+	raw, err := os.ReadFile(filepath.Join(folder, name))
+	Expect(err).NotTo(HaveOccurred(), "hack/e2e.sh makes it; what soaks alone need with E2E_SOAK=1")
+	return string(raw)
+}
+
+// Before is what an upgrade begins with: the commit before this one.
+type Before struct {
+	// Commit is which one it is, for people.
+	Commit string
+	// Chart is the folder of its own chart.
+	Chart string
+	// Installation names its operator, and the shared server of this tree: what
+	// is upgraded is the operator alone.
+	*Installation
+}
+
+// Before reads it.
+func (in *Installation) Before() *Before {
+	GinkgoHelper()
+	return &Before{
+		Commit: strings.TrimSpace(installation("before/commit")), Chart: filepath.Join(os.Getenv(InstallationsVariable), "before", "chart"),
+		Installation: in.WithManager(strings.TrimSpace(installation("before/manager"))),
 	}
-	raw, err := os.ReadFile(filepath.Join(folder, name+".yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	found := serverFlag.FindSubmatch(raw)
-	Expect(found).NotTo(BeNil(), "%s says no server image", name)
-	return Release{YAML: string(raw), Server: string(found[1])}
 }
 
 // WithServer is the installation with the server image of another.
@@ -47,7 +76,7 @@ func (i Release) WithServer(other Release) Release {
 
 // WithServerImage is the installation with another server image.
 func (i Release) WithServerImage(image string) Release {
-	return Release{YAML: strings.ReplaceAll(i.YAML, i.Server, image), Server: image}
+	return Release{YAML: strings.ReplaceAll(i.YAML, i.Server, image), Manager: i.Manager, Server: image}
 }
 
 // ApplyRelease applies one and waits until its operator leads.
