@@ -53,6 +53,10 @@ type Target struct {
 	// a modern server that says of itself what it said then is not asked for
 	// them again. Nil to read the lists.
 	Kept *Report
+	// Tool, if set, is given each definition that the server lists as a tool,
+	// in its own words, for the eyes of a person who probes by hand. It must
+	// not keep the slice.
+	Tool func(definition []byte)
 	// Timeout of the whole probe; DefaultTimeout when 0.
 	Timeout time.Duration
 }

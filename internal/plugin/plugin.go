@@ -14,9 +14,12 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/espalier-dev/espalier/internal/plugin/call"
 	"github.com/espalier-dev/espalier/internal/plugin/desktop"
 	"github.com/espalier-dev/espalier/internal/plugin/env"
 	"github.com/espalier-dev/espalier/internal/plugin/fleet"
+	"github.com/espalier-dev/espalier/internal/plugin/lists"
+	"github.com/espalier-dev/espalier/internal/plugin/probing"
 	"github.com/espalier-dev/espalier/internal/plugin/why"
 	"github.com/espalier-dev/espalier/internal/version"
 )
@@ -55,6 +58,7 @@ Flags for the cluster, the user and the namespace are those of kubectl.`,
 		}
 	}
 	add(groupFleet, fleet.NewGet(e), why.NewWhy(e))
+	add(groupUse, lists.NewTools(e), lists.NewResources(e), lists.NewPrompts(e), call.New(e), probing.New(e))
 	add(groupUse, desktop.NewConnect(e), desktop.NewConfig(e))
 	return root
 }

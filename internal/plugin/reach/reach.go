@@ -69,6 +69,17 @@ func (p *Endpoint) Name() string {
 	return withoutQuery(p.URL)
 }
 
+// Address is the URL as it may be printed: without its query.
+func (p *Endpoint) Address() string { return withoutQuery(p.URL) }
+
+// Where is the server that the user called so, in a sentence.
+func (p *Endpoint) Where(server string) string {
+	if IsURL(server) {
+		return withoutQuery(p.URL)
+	}
+	return fmt.Sprintf("MCPServer %q", server)
+}
+
 // DialContext makes a connection to the endpoint, whatever the address says.
 func (p *Endpoint) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return p.dial(ctx, network, address)

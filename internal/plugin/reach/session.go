@@ -43,7 +43,7 @@ func Explain(p *Endpoint, err error) error {
 	case errors.As(err, &known):
 		return p.explain(known)
 	case errors.As(err, &rpc):
-		return fmt.Errorf("%s answered with error %d: %s", p.Name(), rpc.Code, mcpprobe.EscapeName(rpc.Message))
+		return fmt.Errorf("%s answered with error %d: %s", p.Name(), rpc.Code, p.words(rpc.Message))
 	}
 	return err
 }
@@ -53,9 +53,9 @@ func (p *Endpoint) explain(e *client.Error) error {
 	hint := hints[e.Reason]
 	var rpc *client.RPCError
 	if errors.As(e.Cause, &rpc) {
-		text += fmt.Sprintf(": error %d: %s", rpc.Code, mcpprobe.EscapeName(rpc.Message))
+		text += fmt.Sprintf(": error %d: %s", rpc.Code, p.words(rpc.Message))
 	} else if e.Cause != nil && isNetwork(e.Reason) {
-		text += ": " + mcpprobe.EscapeName(e.Cause.Error())
+		text += ": " + p.words(e.Cause.Error())
 	}
 	if inner := env.HintOf(e); inner != "" {
 		hint = inner
@@ -63,6 +63,19 @@ func (p *Endpoint) explain(e *client.Error) error {
 		hint = strings.TrimSpace(hint + " " + strings.Join(p.unread, "; ") + ".")
 	}
 	return env.Hint(errors.New(text), hint)
+}
+
+// maxWords is how much of a peer's words is shown, in characters.
+const maxWords = 1000
+
+// words of a peer, fit for a terminal and without what was sent to it as a
+// secret.
+func (p *Endpoint) words(text string) string {
+	var values []string
+	for _, header := range p.Header {
+		values = append(values, header...)
+	}
+	return env.Cut(env.Line(mcpprobe.Strike(text, values...)), maxWords)
 }
 
 func isAuth(reason client.Reason) bool {
