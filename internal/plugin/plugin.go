@@ -14,9 +14,11 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/espalier-dev/espalier/internal/plugin/catalogdocs"
 	"github.com/espalier-dev/espalier/internal/plugin/env"
 	"github.com/espalier-dev/espalier/internal/plugin/fleet"
 	"github.com/espalier-dev/espalier/internal/plugin/importing"
+	"github.com/espalier-dev/espalier/internal/plugin/promise"
 	"github.com/espalier-dev/espalier/internal/plugin/why"
 	"github.com/espalier-dev/espalier/internal/version"
 )
@@ -55,7 +57,7 @@ Flags for the cluster, the user and the namespace are those of kubectl.`,
 		}
 	}
 	add(groupFleet, fleet.NewGet(e), why.NewWhy(e))
-	add(groupFiles, importing.NewImport(e))
+	add(groupFiles, importing.NewImport(e), catalogdocs.NewDocs(e), promise.NewContract(e))
 	return root
 }
 
