@@ -16,12 +16,14 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/espalier-dev/espalier/internal/plugin/call"
+	"github.com/espalier-dev/espalier/internal/plugin/catalogdocs"
 	"github.com/espalier-dev/espalier/internal/plugin/desktop"
 	"github.com/espalier-dev/espalier/internal/plugin/env"
 	"github.com/espalier-dev/espalier/internal/plugin/fleet"
 	"github.com/espalier-dev/espalier/internal/plugin/importing"
 	"github.com/espalier-dev/espalier/internal/plugin/lists"
 	"github.com/espalier-dev/espalier/internal/plugin/probing"
+	"github.com/espalier-dev/espalier/internal/plugin/promise"
 	"github.com/espalier-dev/espalier/internal/plugin/why"
 	"github.com/espalier-dev/espalier/internal/version"
 )
@@ -63,7 +65,7 @@ Flags for the cluster, the user and the namespace are those of kubectl.`,
 	add(groupFleet, fleet.NewGet(e), why.NewWhy(e))
 	add(groupUse, lists.NewTools(e), lists.NewResources(e), lists.NewPrompts(e), call.New(e), probing.New(e))
 	add(groupUse, desktop.NewConnect(e), desktop.NewConfig(e))
-	add(groupFiles, importing.NewImport(e))
+	add(groupFiles, importing.NewImport(e), catalogdocs.NewDocs(e), promise.NewContract(e))
 	return root
 }
 
