@@ -177,7 +177,7 @@ func next(t *testing.T, events <-chan map[string]any) map[string]any {
 			t.Fatal("the stream ended")
 		}
 		return m
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no event came")
 		return nil
 	}

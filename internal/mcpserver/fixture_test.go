@@ -192,7 +192,7 @@ func (f *fixture) reload(c *serverconfig.Config) {
 
 func (f *fixture) until(what string, check func() bool) {
 	f.t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !check() {
 		if time.Now().After(deadline) {
 			f.t.Fatalf("%s did not come in time", what)

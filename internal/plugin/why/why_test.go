@@ -31,7 +31,9 @@ func TestStates(t *testing.T) {
 		{state: "zero", verdict: Ready, cause: stepPods, reason: mcpv1.ReasonScaledToZero},
 		{state: "suspended", verdict: Ready, cause: stepPods, reason: mcpv1.ReasonSuspended},
 		{state: "wants-auth", verdict: Ready, also: stepProbe},
-		{state: "auth-rejected", change: func(f *Facts) { f.Named[NamedID{catalog.RefSecret, "wrong"}] = Named{Found: true, Keys: []string{"key"}} },
+		{state: "auth-rejected", change: func(f *Facts) {
+			f.Named[NamedID{catalog.RefSecret, "wrong"}] = Named{Found: true, Keys: []string{"key"}}
+		},
 			verdict: NotReady, cause: stepProbe, reason: "AuthRejected"},
 		{state: "auth-rejected", change: func(f *Facts) { f.Named[NamedID{catalog.RefSecret, "wrong"}] = Named{Found: true} },
 			verdict: NotReady, cause: stepReferences, reason: mcpv1.ReasonSecretKeyNotFound, also: stepProbe},

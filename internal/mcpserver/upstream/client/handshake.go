@@ -118,6 +118,7 @@ func (s *Session) discovered(raw []byte) (offered []string, err error) {
 	}
 	s.revision = r
 	s.declared(result.Get("capabilities"))
+	s.introduced(result)
 	s.ttl, s.private = Caching(result)
 	return offered, nil
 }
@@ -167,6 +168,7 @@ func (s *Session) initialized(ctx context.Context, raw []byte) error {
 	s.revision = revision{version: agreed}
 	s.carrier.agree(s.revision)
 	s.declared(result.Get("capabilities"))
+	s.introduced(result)
 	return s.carrier.notify(ctx, &message{method: mcp.NotificationInitialized})
 }
 
@@ -190,6 +192,19 @@ func (s *Session) declared(raw []byte) {
 	a.Logging, _ = has("logging")
 	a.Subscribe = string(member(capabilities.Get("resources"), "subscribe")) == "true"
 	s.abilities = a
+}
+
+// introduced reads what the server says of itself.
+func (s *Session) introduced(result wire.Object) {
+	info := result.Get("serverInfo")
+	if info == nil {
+		info = member(result.Get("_meta"), mcp.MetaServerInfo)
+	}
+	text := func(raw []byte) string { out, _ := wire.Text(raw); return out }
+	s.introduction = Introduction{
+		Name: text(member(info, "name")), Title: text(member(info, "title")), Version: text(member(info, "version")),
+		Instructions: text(result.Get("instructions")),
+	}
 }
 
 // Caching reads ttlMs and cacheScope of a result.
