@@ -12,6 +12,7 @@
 #   E2E_SOAK=1      only what takes longer than CI has time for, at its full length
 #   E2E_KEEP=1      leave a cluster that was started here running
 #   E2E_INSTALLED=1 the operator and the images are there already
+#   E2E_PREVIOUS    the commit that upgrades are from; the one before by default
 set -euo pipefail
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
 cd "$ROOT"
