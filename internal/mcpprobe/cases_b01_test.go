@@ -239,10 +239,10 @@ func TestCaseB02Cursors(t *testing.T) {
 			page(c, fmt.Sprintf("c%d", n+1), fmt.Sprintf("t%d", n))
 		})
 		b := newBench(t, fake)
-		b.target.Timeout = 1500 * time.Millisecond
+		b.target.Timeout = 4 * time.Second
 		began := time.Now()
 		r := b.probe()
-		if took := time.Since(began); took > 5*time.Second || r.Outcome != mcpprobe.Proved || !r.Truncated {
+		if took := time.Since(began); took > time.Minute || r.Outcome != mcpprobe.Proved || !r.Truncated {
 			t.Errorf("took %s: %s, truncated %v", took, r.Outcome, r.Truncated)
 		}
 	})

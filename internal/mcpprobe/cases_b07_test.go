@@ -174,7 +174,12 @@ func TestCaseB11Sessions(t *testing.T) {
 				fake.On(mcp.MethodToolsList, tc.list)
 			}
 			b := newBench(t, fake)
-			b.target.Timeout = 2 * quick
+			if name == "hanging list" {
+				b.target.Timeout = 4 * quick
+			}
+			if name != "hang" {
+				b.bounds.EndTime = ample
+			}
 			for range 2 {
 				wantResult(t, b.probe(), tc.want)
 			}

@@ -226,7 +226,7 @@ func TestHeavyProbesTakeTurns(t *testing.T) {
 	bounds.Heavy = 1
 	client := mcpprobe.New(mcpprobe.Options{Policy: mcpprobe.Policy{AllowLoopback: true}, Bounds: bounds})
 	defer client.Close()
-	b.target.Timeout = 2 * quick
+	b.target.Timeout = 4 * quick
 	reports := make(chan mcpprobe.Report)
 	for range 2 {
 		go func() { reports <- client.Probe(t.Context(), b.target) }()

@@ -121,8 +121,9 @@ func TestSSERefused(t *testing.T) {
 		"the post is stuck": (*fakemcp.Call).Hang,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := overSSE(t, stateless().On(mcp.MethodToolsList, h), nil)
-			b.target.Timeout = quick
+			b.target.Timeout = 4 * quick
 			wantResult(t, b.probe(), failed(mcpprobe.Timeout, mcpprobe.StepTools))
 		})
 	}
@@ -219,7 +220,7 @@ func TestWebSocket(t *testing.T) {
 	}
 	t.Run("silent", func(t *testing.T) {
 		b := overWebSocket(t, stateless().On(mcp.MethodToolsList, (*fakemcp.Call).Hang), nil)
-		b.target.Timeout = quick
+		b.target.Timeout = 4 * quick
 		wantResult(t, b.probe(), failed(mcpprobe.Timeout, mcpprobe.StepTools))
 	})
 	t.Run("too large", func(t *testing.T) {

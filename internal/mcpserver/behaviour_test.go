@@ -177,7 +177,7 @@ func next(t *testing.T, events <-chan map[string]any) map[string]any {
 			t.Fatal("the stream ended")
 		}
 		return m
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no event came")
 		return nil
 	}
@@ -407,7 +407,7 @@ func TestCatalogStates(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	backend := newBlockingBackend(t)
-	f := start(t, config(slowTool(backend.URL)), func(o *mcpserver.Options) { o.DrainDelay = 200 * time.Millisecond })
+	f := start(t, config(slowTool(backend.URL)), func(o *mcpserver.Options) { o.DrainDelay = 3 * time.Second })
 	answers := f.async(f.callModern("slow", "{}"))
 	<-backend.arrived
 	stopped := make(chan error, 2)

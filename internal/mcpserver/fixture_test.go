@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // to end.
 func leaked() string {
 	var left []string
-	for range 200 {
+	for range 3000 {
 		buf := make([]byte, 4<<20)
 		buf = buf[:runtime.Stack(buf, true)]
 		left = nil
@@ -192,7 +192,7 @@ func (f *fixture) reload(c *serverconfig.Config) {
 
 func (f *fixture) until(what string, check func() bool) {
 	f.t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !check() {
 		if time.Now().After(deadline) {
 			f.t.Fatalf("%s did not come in time", what)

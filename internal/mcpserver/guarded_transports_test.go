@@ -177,7 +177,7 @@ func TestCredentialsOfTransports(t *testing.T) {
 // them.
 func TestExpiryOfTransports(t *testing.T) {
 	g := startGuarded(t, func(c *serverconfig.Config) { c.Transports = every().Transports }, tool("ping", nil))
-	soon := func() string { return g.token(map[string]any{"exp": time.Now().Add(2 * time.Second).Unix()}) }
+	soon := func() string { return g.token(map[string]any{"exp": time.Now().Add(4 * time.Second).Unix()}) }
 	t.Run("WebSocket", func(t *testing.T) {
 		socket, _, err := websocket.Dial(context.Background(), "ws://"+g.server.Addr().String()+"/ws", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + soon()}}})
 		must(t, err)

@@ -29,7 +29,7 @@ while read -r line; do
     *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}" ;;
     *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"hi\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"slow\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"stop\",\"inputSchema\":{\"type\":\"object\"}}]}}" ;;
     *'"stop"'*) kill -STOP $$ ;;
-    *'"slow"'*) sleep 1.2; echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"at last\"}]}}" ;;
+    *'"slow"'*) sleep 4; echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"at last\"}]}}" ;;
     *'"tools/call"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"hello\"}]}}" ;;
     *'"id"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{}}" ;;
   esac
@@ -103,10 +103,10 @@ func TestWrappedChild(t *testing.T) {
 
 // TestWrappedChildExits at once: the server stays, says how, and tries again.
 func TestWrappedChildExits(t *testing.T) {
-	c, pidFile := wrapping(t, "test -e \"$PID_FILE.ok\" || exit 3", 10)
+	c, pidFile := wrapping(t, "test -e \"$PID_FILE.ok\" || exit 3", 60)
 	began := time.Now()
 	f := start(t, c, hurried)
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("ready after %s: nobody could see why", took)
 	}
 	f.until("how it ended", func() bool {
@@ -135,7 +135,7 @@ func TestWrappedChildStartsSlowly(t *testing.T) {
 // hangs.
 func quick(o *mcpserver.Options) {
 	hurried(o)
-	o.Upstreams.Handshake = 200 * time.Millisecond
+	o.Upstreams.Handshake = 2 * time.Second
 }
 
 // TestWrappedChildHangs: it is found out by itself, or by a call that took too

@@ -23,7 +23,7 @@ func Condition(pod *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatu
 	return corev1.ConditionUnknown
 }
 
-// TakesTraffic reports whether the Service leads to it.
+// TakesTraffic reports whether the Service leads to the pod.
 func TakesTraffic(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && Condition(pod, corev1.PodReady) == corev1.ConditionTrue
 }

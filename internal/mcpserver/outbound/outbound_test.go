@@ -270,7 +270,7 @@ func TestFailures(t *testing.T) {
 
 func (b *bench) until(check func() bool) {
 	b.t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if check() {
 			return
 		}

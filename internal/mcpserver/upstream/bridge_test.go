@@ -99,7 +99,7 @@ func managing(t *testing.T, timing Timing, upstreams ...serverconfig.Upstream) *
 	t.Cleanup(web.CloseIdleConnections)
 	t.Cleanup(m.Close)
 	m.Configure(&serverconfig.Config{Upstreams: upstreams})
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for len(m.Listings()) < len(upstreams) {
 		select {
 		case <-changed:

@@ -351,7 +351,7 @@ func TestChildEnds(t *testing.T) {
 func TestChildHangs(t *testing.T) {
 	u, _ := wrapping(t, false, nil)
 	timing := hasty
-	timing.Handshake = 200 * time.Millisecond
+	timing.Handshake = 3 * time.Second
 	m := managing(t, timing, u)
 	who := &caller{t: t, session: "a", declares: "{}"}
 	count := func() (n, pid int) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/plugin/bridge"
+	"github.com/espalier-dev/espalier/internal/plugin/complete"
 	"github.com/espalier-dev/espalier/internal/plugin/env"
 	"github.com/espalier-dev/espalier/internal/plugin/reach"
 	"github.com/espalier-dev/espalier/internal/version"
@@ -51,7 +52,7 @@ type connection struct {
 func NewConnect(e *env.Env) *cobra.Command {
 	c := &connection{Env: e}
 	command := &cobra.Command{
-		Use:   "connect SERVER",
+		Use:   "connect SERVER|URL",
 		Short: "Be an MCP server over stdio for a client on this machine",
 		Long: `Be an MCP server over stdio that stands for one in the cluster.
 
@@ -68,7 +69,8 @@ the protocol and nothing else, standard error says what happens.
 
   # A server that wants a credential
   kubectl mcp connect weather --token-file ~/.config/weather-token`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: complete.First(complete.Servers(e)),
 		RunE: func(command *cobra.Command, args []string) error {
 			c.server = args[0]
 			return c.run(command.Context())
@@ -95,7 +97,7 @@ func (c *connection) run(ctx context.Context) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(c.ErrOut, &slog.HandlerOptions{Level: level}))
-	log.Info("Connected to the API server", "server", first.Name())
+	log.Info("Messages are carried from now on", "server", first.Name())
 	return bridge.Run(ctx, bridge.Options{
 		In: c.In, Out: c.Out, Open: c.open, Header: c.header, Credential: first.Credential, Log: log,
 		UserAgent: "kubectl-mcp/" + version.Version, Wait: c.wait, MaxBytes: maxMessage,
@@ -112,6 +114,9 @@ func (c *connection) find(ctx context.Context) (*reach.Endpoint, error) {
 }
 
 func (c *connection) endpoint(ctx context.Context) (*reach.Endpoint, error) {
+	if reach.IsURL(c.server) {
+		return reach.ByURL(c.server, mcpprobe.TransportAuto)
+	}
 	objects, err := c.Client()
 	if err != nil {
 		return nil, err

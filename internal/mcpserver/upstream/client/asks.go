@@ -77,7 +77,9 @@ func (a *asks) take(in incoming, send func(body []byte)) {
 		delete(a.open, id)
 		withdrawn := q.withdrawn
 		a.mu.Unlock()
-		if !withdrawn {
+		// What a session that ends leaves open is not answered: a call behind it
+		// would go on.
+		if !withdrawn && a.life.Err() == nil {
 			send(in.answer(result, err))
 		}
 	}) {
