@@ -141,6 +141,10 @@ soak: ## Run what takes long: the cost of fleets of 100 to 3,000 servers, fuzz t
 build: ## Build bin/manager and bin/server, static.
 	@$(GO_BUILD) -o bin/ ./cmd/manager ./cmd/server
 
+.PHONY: docs-session
+docs-session: ## Record the terminal session of README.md and docs/kubectl-mcp.md on the cluster where Espalier is installed.
+	@hack/session.sh
+
 .PHONY: build-plugin
 build-plugin: ## Build bin/kubectl-mcp, the kubectl plugin.
 	@$(GO_BUILD) -o bin/ ./cmd/kubectl-mcp

@@ -135,10 +135,10 @@ func (l *httpLink) send(ctx, patience context.Context, method string, body []byt
 		impatient()
 		return nil, &fault{kind: refused, code: mcp.CodeInternalError, reason: "InvalidURL", text: "the URL of the MCP server is none"}
 	}
-	own, err := l.o.headers()
-	if err != nil {
+	own, f := l.o.ownHeaders()
+	if f != nil {
 		impatient()
-		return nil, &fault{kind: refused, code: mcp.CodeUnauthorized, reason: "CredentialMissing", text: "the credential cannot be read", cause: err}
+		return nil, f
 	}
 	request.Header = own
 	for name, values := range header {

@@ -109,11 +109,10 @@ func (g *legacy) get(ctx context.Context, b *bridge) (*session, *fault) {
 		return bare, nil
 	}
 	// The client has not shaken hands, or in vain: the server has its say.
-	l, f := b.open(ctx)
+	s, f := b.openSession(ctx)
 	if f != nil {
 		return nil, f
 	}
-	s = b.newSession(l)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.bare = s

@@ -36,7 +36,7 @@ func (b *bridge) listen(ctx context.Context, m *message) *fault {
 	s := &listening{b: b, m: m}
 	f := b.persist(ctx, m, func(patience context.Context) *fault {
 		s.once(ctx, patience)
-		if s.granted != nil {
+		if ctx.Err() != nil || s.granted != nil {
 			return nil // It stood: it is not for patience to end it.
 		}
 		return s.ended

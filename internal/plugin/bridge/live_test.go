@@ -154,6 +154,8 @@ func TestSDK(t *testing.T) {
 		versions  []string
 	}{
 		{StreamableHTTP, "/mcp", []string{"2026-07-28", "2025-11-25", "2025-03-26"}},
+		{SSE, "/sse", []string{"2025-11-25", "2024-11-05"}},
+		{WebSocket, "/ws", []string{"2026-07-28", "2025-11-25"}},
 	} {
 		for _, version := range by.versions {
 			t.Run(string(by.transport)+" "+version, func(t *testing.T) { driveBySDK(t, by.transport, by.path, version) })

@@ -28,6 +28,10 @@ type mark struct {
 func (l *httpLink) events(body io.Reader, at *mark, to func(packet) (enough bool)) error {
 	reader := sse.NewReader(body)
 	reader.Max, reader.LastID = l.o.MaxBytes, at.last
+	return l.eventsOf(reader, at, to)
+}
+
+func (l *httpLink) eventsOf(reader *sse.Reader, at *mark, to func(packet) (enough bool)) error {
 	for {
 		event, err := reader.Next()
 		at.last, at.retry = reader.LastID, reader.Retry

@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -121,6 +122,9 @@ func (c *command) run(ctx context.Context, server, tool string, words []string) 
 			fmt.Fprintf(c.ErrOut, "The server does not take --log-level: %v\n", reach.Explain(p, err))
 		}
 	}
+	if asking != nil || c.logLevel != "" {
+		defer c.listen(ctx, session)()
+	}
 	request.LogLevel, request.Progress, request.Notify = c.logLevel, shown.hear, c.notify(shown)
 	raw, err := asking.rounds(ctx, session, request)
 	shown.end()
@@ -128,6 +132,36 @@ func (c *command) run(ctx context.Context, server, tool string, words []string) 
 		return reach.Explain(p, err)
 	}
 	return c.print(tool, raw)
+}
+
+// standWait is how long a server may take to open the stream of what it says by
+// itself, before the call is made without.
+const standWait = 3 * time.Second
+
+// listen opens that stream of a legacy server, since questions and log messages
+// may come there, and gives what ends it.
+func (c *command) listen(ctx context.Context, session *client.Session) (end func()) {
+	if mcp.IsModern(session.Version()) {
+		return func() {} // All comes with the answer.
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	standing, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		// A server without one says all beside the answer.
+		_, _ = session.Listen(ctx, func() { close(standing) })
+	}()
+	timer := time.NewTimer(standWait)
+	defer timer.Stop()
+	select {
+	case <-standing:
+	case <-over:
+	case <-timer.C:
+	}
+	return func() {
+		cancel()
+		<-over
+	}
 }
 
 // check refuses what is wrong before anything is dialled, and gives what

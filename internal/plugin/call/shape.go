@@ -56,29 +56,28 @@ func (s shape) resolved() shape {
 	return shape{s.root, nil}
 }
 
-// parts are s itself and what it is composed of.
-func (s shape) parts(depth int) []shape {
+// maxParts is how many parts of a composition are looked at.
+const maxParts = 256
+
+// parts are s itself and what it is composed of, the outer ones first.
+func (s shape) parts() []shape {
 	out := []shape{s}
-	if depth == 0 {
-		return out
-	}
-	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
-		list, _ := s.node[key].([]any)
-		for _, one := range list {
-			if node, ok := one.(map[string]any); ok {
-				out = append(out, shape{s.root, node}.resolved().parts(depth-1)...)
+	for at := 0; at < len(out); at++ {
+		for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+			list, _ := out[at].node[key].([]any)
+			for _, one := range list {
+				if node, ok := one.(map[string]any); ok && len(out) < maxParts {
+					out = append(out, shape{s.root, node}.resolved())
+				}
 			}
 		}
 	}
 	return out
 }
 
-// composed is how deep compositions are looked into.
-const composed = 4
-
 // property gives the shape of a property; ok is false where none is declared.
 func (s shape) property(name string) (shape, bool) {
-	for _, part := range s.parts(composed) {
+	for _, part := range s.parts() {
 		properties, _ := part.node["properties"].(map[string]any)
 		if raw, ok := properties[name]; ok {
 			node, _ := raw.(map[string]any)
@@ -91,7 +90,7 @@ func (s shape) property(name string) (shape, bool) {
 // names of all properties, sorted.
 func (s shape) names() []string {
 	seen := map[string]bool{}
-	for _, part := range s.parts(composed) {
+	for _, part := range s.parts() {
 		properties, _ := part.node["properties"].(map[string]any)
 		for name := range properties {
 			seen[name] = true
@@ -115,7 +114,7 @@ func (s shape) required() []string {
 // open reports whether names that are not declared are meant to be given: the
 // schema declares none at all, or opens itself.
 func (s shape) open() bool {
-	for _, part := range s.parts(composed) {
+	for _, part := range s.parts() {
 		switch more := part.node["additionalProperties"].(type) {
 		case bool:
 			return more
@@ -131,7 +130,7 @@ func (s shape) open() bool {
 
 // more is the shape of properties that are not declared.
 func (s shape) more() shape {
-	for _, part := range s.parts(composed) {
+	for _, part := range s.parts() {
 		if node, ok := part.node["additionalProperties"].(map[string]any); ok {
 			return shape{s.root, node}.resolved()
 		}
@@ -141,7 +140,7 @@ func (s shape) more() shape {
 
 // items is the shape of an array's elements.
 func (s shape) items() shape {
-	for _, part := range s.parts(composed) {
+	for _, part := range s.parts() {
 		if node, ok := part.node["items"].(map[string]any); ok {
 			return shape{s.root, node}.resolved()
 		}
@@ -152,7 +151,7 @@ func (s shape) items() shape {
 // types that a value may have; none for any.
 func (s shape) types() []string {
 	var out []string
-	for _, part := range s.parts(composed) {
+	for _, part := range s.parts() {
 		switch t := part.node["type"].(type) {
 		case string:
 			out = append(out, t)
@@ -180,7 +179,7 @@ func (s shape) is(kind string) bool { return slices.Contains(s.types(), kind) }
 // choices are all values that are allowed, nil where that is not said.
 func (s shape) choices() []any {
 	var out []any
-	for _, part := range s.parts(composed) {
+	for _, part := range s.parts() {
 		if list, ok := part.node["enum"].([]any); ok {
 			out = append(out, list...)
 		}

@@ -27,6 +27,10 @@ func (s *Session) negotiate(ctx context.Context) error {
 		return s.legacy(ctx, "")
 	}
 	offered, err := s.discover(ctx)
+	if err != nil && ReasonOf(err) == UnsupportedProtocol && slices.Contains(offered, mcp.ModernVersions[0]) {
+		// It names the very version that it was asked in: it may know better now.
+		offered, err = s.discover(ctx)
+	}
 	if err == nil || s.options.Protocol == serverconfig.ProtocolModern {
 		return err
 	}

@@ -161,7 +161,7 @@ func (c *httpCarrier) request(ctx context.Context, m *message) (result []byte, e
 	case typeJSON:
 		return c.fromJSON(response, m)
 	case typeSSE:
-		return c.fromStream(response, m)
+		return c.fromStream(ctx, response, m)
 	}
 	return nil, &Error{Reason: NotMCP, Status: response.StatusCode}
 }
@@ -245,28 +245,6 @@ func (c *httpCarrier) fromJSON(response *http.Response, m *message) ([]byte, err
 		c.takeFor(m, in)
 	}
 	return result, err
-}
-
-func (c *httpCarrier) fromStream(response *http.Response, m *message) ([]byte, error) {
-	events := sse.NewReader(response.Body)
-	events.Max = c.options.MaxBytes
-	for {
-		event, err := events.Next()
-		switch {
-		case errors.Is(err, sse.ErrTooLarge):
-			return nil, &Error{Reason: TooLarge, Status: response.StatusCode}
-		case err != nil:
-			return nil, &Error{Reason: ConnectionLost, Status: response.StatusCode, Cause: err}
-		case event.Kind != "" && event.Kind != "message":
-			continue
-		}
-		for _, in := range parseAll(event.Data) {
-			if in.answers(m.id) {
-				return in.outcome(response.StatusCode)
-			}
-			c.takeFor(m, in)
-		}
-	}
 }
 
 // takeFor deals with what came with the answer to m.
