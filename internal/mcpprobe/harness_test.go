@@ -30,7 +30,7 @@ const (
 	quick = time.Second
 	ample = 20 * time.Second
 	// settle is how long connections and goroutines may take to go away.
-	settle = 5 * time.Second
+	settle = 30 * time.Second
 )
 
 // TestMain fails when a goroutine of the probe outlives the tests.

@@ -407,7 +407,7 @@ func TestCatalogStates(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	backend := newBlockingBackend(t)
-	f := start(t, config(slowTool(backend.URL)), func(o *mcpserver.Options) { o.DrainDelay = 200 * time.Millisecond })
+	f := start(t, config(slowTool(backend.URL)), func(o *mcpserver.Options) { o.DrainDelay = 3 * time.Second })
 	answers := f.async(f.callModern("slow", "{}"))
 	<-backend.arrived
 	stopped := make(chan error, 2)

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // to end.
 func leaked() string {
 	var left []string
-	for range 200 {
+	for range 3000 {
 		buf := make([]byte, 4<<20)
 		buf = buf[:runtime.Stack(buf, true)]
 		left = nil

@@ -29,7 +29,7 @@ while read -r line; do
     *'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}" ;;
     *'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"hi\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"slow\",\"inputSchema\":{\"type\":\"object\"}},{\"name\":\"stop\",\"inputSchema\":{\"type\":\"object\"}}]}}" ;;
     *'"stop"'*) kill -STOP $$ ;;
-    *'"slow"'*) sleep 1.2; echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"at last\"}]}}" ;;
+    *'"slow"'*) sleep 4; echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"at last\"}]}}" ;;
     *'"tools/call"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"hello\"}]}}" ;;
     *'"id"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{}}" ;;
   esac
@@ -135,7 +135,7 @@ func TestWrappedChildStartsSlowly(t *testing.T) {
 // hangs.
 func quick(o *mcpserver.Options) {
 	hurried(o)
-	o.Upstreams.Handshake = 200 * time.Millisecond
+	o.Upstreams.Handshake = 2 * time.Second
 }
 
 // TestWrappedChildHangs: it is found out by itself, or by a call that took too

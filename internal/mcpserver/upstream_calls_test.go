@@ -4,6 +4,7 @@
 package mcpserver_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -193,10 +194,13 @@ func TestUpstreamCallerLeaves(t *testing.T) {
 	server, p := fakePeer(t, false, "a")
 	f := start(t, fronting(p.upstream("u", "")), hurried, func(o *mcpserver.Options) { o.Upstreams.Health = time.Hour })
 	f.lists("a", "own")
-	server.On("tools/call", (*fakemcp.Call).Hang)
-	client := &http.Client{Timeout: 100 * time.Millisecond, Transport: &http.Transport{}}
-	defer client.CloseIdleConnections()
-	response, err := client.Do(f.callModern("a", `{}`))
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	server.On("tools/call", func(c *fakemcp.Call) {
+		leave()
+		c.Hang()
+	})
+	response, err := f.client.Do(f.callModern("a", `{}`).WithContext(ctx))
 	if err == nil {
 		response.Body.Close()
 		t.Fatal("it was answered")

@@ -50,7 +50,7 @@ func (p *peer) up() {
 	p.t.Helper()
 	var listener net.Listener
 	var err error
-	for range 100 {
+	for range 3000 {
 		if listener, err = net.Listen("tcp", p.address); err == nil {
 			break
 		}
@@ -161,7 +161,7 @@ func get(t *testing.T, f *fixture, path string) string {
 func TestUpstreamLostAndFound(t *testing.T) {
 	_, gone := fakePeer(t, false, "a")
 	_, stays := fakePeer(t, true, "b")
-	f := start(t, fronting(gone.upstream("gone", ""), stays.upstream("stays", "")), hurried)
+	f := start(t, fronting(gone.upstream("gone", ""), stays.upstream("stays", "")), hurried, func(o *mcpserver.Options) { o.Upstreams.Keep = 5 * time.Second })
 	f.lists("a", "b", "own")
 
 	gone.down()

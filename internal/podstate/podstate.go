@@ -23,18 +23,18 @@ func Condition(pod *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatu
 	return corev1.ConditionUnknown
 }
 
-// TakesTraffic: the Service leads to it.
+// TakesTraffic reports whether the Service leads to the pod.
 func TakesTraffic(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && Condition(pod, corev1.PodReady) == corev1.ConditionTrue
 }
 
-// Dialable: the kubelet says that the containers are ready. Whether the pod
+// Dialable reports whether the kubelet says that the containers are ready. Whether the pod
 // takes traffic does not matter: a readiness gate may wait for the probe.
 func Dialable(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && Condition(pod, corev1.ContainersReady) == corev1.ConditionTrue
 }
 
-// Finished: none of the pod's containers will run again.
+// Finished reports whether none of the pod's containers will run again.
 func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }

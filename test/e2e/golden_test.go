@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
 
@@ -17,17 +16,16 @@ import (
 const goldenVariable = "UPDATE_GOLDEN"
 
 // expectGolden compares text with what is kept in testdata under folder and name.
-func expectGolden(folder, name, text string) {
-	GinkgoHelper()
+func expectGolden(g Gomega, folder, name, text string) {
 	path := filepath.Join("testdata", folder, name+".txt")
 	if os.Getenv(goldenVariable) != "" {
-		Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())
-		Expect(os.WriteFile(path, []byte(text), 0o644)).To(Succeed())
+		g.Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())
+		g.Expect(os.WriteFile(path, []byte(text), 0o644)).To(Succeed())
 		return
 	}
 	kept, err := os.ReadFile(path)
-	Expect(err).NotTo(HaveOccurred(), "set %s=1 to keep it", goldenVariable)
-	Expect(text).To(Equal(string(kept)), "%s differs (set %s=1 to keep the new one)", path, goldenVariable)
+	g.Expect(err).NotTo(HaveOccurred(), "set %s=1 to keep it", goldenVariable)
+	g.Expect(text).To(Equal(string(kept)), "%s differs (set %s=1 to keep the new one)", path, goldenVariable)
 }
 
 // What differs from run to run, and what stands for it.
@@ -53,15 +51,10 @@ func masked(text, namespace string) string {
 	var out []string
 	evidence := false
 	for line := range strings.SplitSeq(text, "\n") {
-		switch {
-		case strings.HasPrefix(line, "Evidence:"):
-			evidence = true
-			out = append(out, line, "  ...")
-			continue
-		case line == "":
-			evidence = false
+		if line == "Evidence:" || line == "" {
+			evidence = line != ""
 		}
-		if !evidence && !strings.HasPrefix(line, "    - ") {
+		if !evidence && !strings.HasPrefix(line, "    - ") && (line != "" || len(out) == 0 || out[len(out)-1] != "") {
 			out = append(out, line)
 		}
 	}

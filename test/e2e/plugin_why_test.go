@@ -266,8 +266,11 @@ func expectCause(ctx context.Context, ns *harness.Namespace, s wrong) {
 			}
 		}
 	}).WithTimeout(harness.ReadyTimeout).WithPolling(time.Second).Should(Succeed(), s.name)
-	ran := ns.Plugin(ctx, "why", about)
-	harness.Say("\n$ kubectl mcp why %s\n%s", about, ran.Stdout)
-	Expect(ran.Stdout).NotTo(ContainSubstring("expired-credential"), "values are never printed")
-	expectGolden("why", s.name, masked(ran.Stdout, ns.Name))
+	var said string
+	Eventually(ctx, func(g Gomega) {
+		said = ns.Plugin(ctx, "why", about).Stdout
+		expectGolden(g, "why", s.name, masked(said, ns.Name))
+	}).WithTimeout(harness.StatusTimeout).WithPolling(time.Second).Should(Succeed(), s.name)
+	harness.Say("\n$ kubectl mcp why %s\n%s", about, said)
+	Expect(said).NotTo(ContainSubstring("expired-credential"), "values are never printed")
 }

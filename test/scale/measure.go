@@ -26,9 +26,9 @@ const (
 	// quiet is for how long no write must be seen before the fleet counts as
 	// settled.
 	quiet = 10 * time.Second
-	// followTimeout is longer than what internal/prober promises for a server
-	// that fails: interval, threshold x timeout and 6 s.
-	followTimeout = 2 * time.Minute
+	// followTimeout is far longer than what internal/prober promises for a server
+	// that fails (interval, threshold x timeout and 6 s): here all fail at once.
+	followTimeout = 10 * time.Minute
 	// repairs is how many Deployments are deleted, one after the other.
 	repairs = 5
 )

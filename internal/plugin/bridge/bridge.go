@@ -70,6 +70,15 @@ func (o *Options) headers() (http.Header, error) {
 	return out, nil
 }
 
+// ownHeaders are headers, or what their lack means to a message.
+func (o *Options) ownHeaders() (http.Header, *fault) {
+	own, err := o.headers()
+	if err != nil {
+		return nil, &fault{kind: refused, code: mcp.CodeUnauthorized, reason: "CredentialMissing", text: "the credential cannot be read", cause: err}
+	}
+	return own, nil
+}
+
 // errEnded is the cause with which what still runs is ended.
 var errEnded = errors.New("the bridge ends")
 
@@ -240,7 +249,7 @@ func (b *bridge) start(m *message) {
 			b.o.Log.Debug("Answered", "method", m.Method, "milliseconds", time.Since(began).Milliseconds(), "cancelled", ctx.Err() != nil)
 			return
 		}
-		if f.answer == nil {
+		if f.answer == nil || f.reason == unauthorized {
 			b.o.Log.Warn("A request failed", "method", m.Method, "error", f)
 		}
 		for _, id := range m.giveUp() {

@@ -57,6 +57,9 @@ func (f *fault) line(id []byte) []byte {
 	return wire.AppendError(nil, id, &wire.Error{Code: f.code, Message: f.Error(), Data: wire.Data(f.reason)})
 }
 
+// unauthorized is the reason of what a credential would change.
+const unauthorized = "Unauthorized"
+
 // noReplica: nothing answers at the other end.
 func noReplica(cause error) *fault {
 	return &fault{kind: unreached, code: mcp.CodeUnavailable, reason: "Unavailable", text: "no replica of the MCP server could be reached", cause: cause}
@@ -91,7 +94,7 @@ func statusFault(status int, method string, credential bool) *fault {
 	}
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		f.code, f.reason = mcp.CodeUnauthorized, "Unauthorized"
+		f.code, f.reason = mcp.CodeUnauthorized, unauthorized
 		f.text = fmt.Sprintf("the MCP server wants a credential (HTTP status %d): give \"kubectl mcp connect\" one by --token-file or --header", status)
 		if credential {
 			f.text = fmt.Sprintf("the MCP server refused the credential that \"kubectl mcp connect\" was given (HTTP status %d)", status)

@@ -104,16 +104,15 @@ func (g *legacy) get(ctx context.Context, b *bridge) (*session, *fault) {
 	case s != nil && !s.lost():
 		return s, nil
 	case hello != nil && s != nil:
-		return b.renew(ctx, s)
+		return b.renew(ctx)
 	case bare != nil && !bare.lost():
 		return bare, nil
 	}
 	// The client has not shaken hands, or in vain: the server has its say.
-	l, f := b.open(ctx)
+	s, f := b.openSession(ctx)
 	if f != nil {
 		return nil, f
 	}
-	s = b.newSession(l)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.bare = s

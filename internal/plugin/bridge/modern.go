@@ -22,7 +22,7 @@ func (n *modern) get(ctx context.Context, b *bridge) (link, *fault) {
 	if l != nil {
 		return l, nil
 	}
-	l, f := b.open(ctx)
+	l, f := b.open(ctx, b.pass(nil))
 	if f != nil {
 		return nil, f
 	}

@@ -11,32 +11,44 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 )
 
-// open opens a link.
-func (b *bridge) open(ctx context.Context) (link, *fault) {
+// open opens a link. others takes what comes on it and belongs to no request.
+func (b *bridge) open(ctx context.Context, others take) (link, *fault) {
 	way, err := b.o.Open(ctx)
 	if err != nil {
 		return nil, noReplica(err)
 	}
-	if way.Transport == StreamableHTTP {
+	switch way.Transport {
+	case StreamableHTTP:
 		return newHTTP(b.o, way, b.mirror), nil
+	case SSE:
+		return openSSE(ctx, b.o, way, others)
+	case WebSocket:
+		return openWebSocket(ctx, b.o, way, others)
 	}
-	return nil, &fault{kind: refused, code: mcp.CodeInternalError, reason: "TransportUnknown", text: "the transport " + string(way.Transport) + " cannot be bridged"}
+	return nil, &fault{kind: refused, code: mcp.CodeInternalError, reason: "TransportUnknown", text: "the transport " + string(way.Transport) + " cannot be carried"}
 }
 
-func (b *bridge) newSession(l link) *session {
-	s := &session{link: l}
+// openSession opens a link that is a session's.
+func (b *bridge) openSession(ctx context.Context) (*session, *fault) {
+	s := &session{}
 	s.life, s.end = context.WithCancel(b.life)
-	return s
+	l, f := b.open(ctx, b.pass(s))
+	if f != nil {
+		s.end()
+		return nil, f
+	}
+	s.link = l
+	return s, nil
 }
 
 // shake opens a session by the client's own initialize. What the server
 // answers goes to to; the session is nil when that is no agreement.
 func (b *bridge) shake(ctx, patience context.Context, hello *message, to func(*session, packet)) (s *session, capabilities []byte, f *fault) {
-	l, f := b.open(patience)
+	s, f = b.openSession(patience)
 	if f != nil {
 		return nil, nil, f
 	}
-	s = b.newSession(l)
+	l := s.link
 	version := ""
 	m, _ := read(hello.raw) // It counts its answers anew.
 	f = l.exchange(ctx, patience, m, func(p packet) {
@@ -122,7 +134,7 @@ func (b *bridge) stand(s *session) {
 		}
 		b.lose(s)
 		for try := 0; b.life.Err() == nil; try++ {
-			_, f := b.renew(b.life, s)
+			_, f := b.renew(b.life)
 			switch {
 			case f == nil:
 				return
@@ -163,7 +175,7 @@ func (g *legacy) endTurn() { <-g.turn }
 
 // renew opens a session in place of one that was lost, as the client did, and
 // sets what the client had set. One does so for all.
-func (b *bridge) renew(ctx context.Context, old *session) (*session, *fault) {
+func (b *bridge) renew(ctx context.Context) (*session, *fault) {
 	if !b.legacy.takeTurn(ctx) {
 		return nil, noReplica(errors.New("no new session came about in time"))
 	}

@@ -28,6 +28,10 @@ type mark struct {
 func (l *httpLink) events(body io.Reader, at *mark, to func(packet) (enough bool)) error {
 	reader := sse.NewReader(body)
 	reader.Max, reader.LastID = l.o.MaxBytes, at.last
+	return l.eventsOf(reader, at, to)
+}
+
+func (l *httpLink) eventsOf(reader *sse.Reader, at *mark, to func(packet) (enough bool)) error {
 	for {
 		event, err := reader.Next()
 		at.last, at.retry = reader.LastID, reader.Retry
@@ -72,7 +76,7 @@ func (l *httpLink) stream(ctx context.Context, response *http.Response, m *messa
 			return lost(err)
 		}
 		l.o.Log.Debug("A stream ended before its answer; it is taken up again", "method", m.Method)
-		next, f := l.resume(ctx, at, try)
+		next, f := l.resume(ctx, at, try) //nolint:bodyclose // It is closed when it was read, above.
 		if f != nil {
 			return f
 		}

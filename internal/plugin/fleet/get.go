@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/plugin/complete"
 	"github.com/espalier-dev/espalier/internal/plugin/env"
 	"github.com/espalier-dev/espalier/internal/plugin/operator"
 )
@@ -63,6 +64,7 @@ REPLICAS are those proved, of those wanted. TOOLS are those proved on the wire.`
 
   # A configuration for a client
   kubectl mcp get weather -o clientconfig`,
+		ValidArgsFunction: complete.Servers(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.complete(args); err != nil {
 				return err

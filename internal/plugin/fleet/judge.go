@@ -96,7 +96,11 @@ func judge(server *mcpv1.MCPServer, life operator.Life, now time.Time) Row {
 	row.Health, row.Reason = health(server)
 	row.Proof = proof(server, life)
 	if life.Down() {
-		row.Health, row.Reason = Unknown, life.Since()
+		row.Health, row.Reason, row.Since = Unknown, life.Since(), "-"
+		row.Tools, row.Resources, row.Prompts, row.Protocol = "-", "-", "-", "-"
+		if resources.HasPods(server) {
+			row.Replicas = fmt.Sprintf("-/%d", resources.Replicas(server))
+		}
 	}
 	return row
 }

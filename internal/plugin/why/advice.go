@@ -10,7 +10,7 @@ import (
 
 // The messages of conditions say first what is so, then what to do, in
 // sentences that begin with a verb. These are the verbs.
-var verb = regexp.MustCompile(`^(Read|Check|Give|Create|Add|Set|Use|Allow|Look|Ask|Raise|Name|Point|See|Fix|Mend|Rename|Correct|Spread|Shorten|Delete|Remove|Install|Choose|Scale|Make|Break|Wait|Have|Let|Put|Pin|Renew|Leave|Replace|Write|Try|Lower|Increase|Start|If the)\b`)
+var verb = regexp.MustCompile(`^(Read|Check|Give|Create|Add|Set|Use|Allow|Look|Ask|Raise|Name|Point|See|Fix|Mend|Rename|Correct|Spread|Shorten|Delete|Remove|Install|Choose|Scale|Make|Break|Wait|Have|Let|Put|Pin|Renew|Leave|Replace|Write|Try|Lower|Increase|Start|Change|Connect|Grant|Serve|Keep|Take|Move|Turn|Upgrade|Find|If the)\b`)
 
 // sentenceEnd is a stop that a capital follows. A file name has neither.
 var sentenceEnd = regexp.MustCompile(`[.!?] [A-Z0-9]`)

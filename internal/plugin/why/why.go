@@ -15,6 +15,7 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/plugin/complete"
 	"github.com/espalier-dev/espalier/internal/plugin/env"
 	"github.com/espalier-dev/espalier/internal/plugin/operator"
 )
@@ -46,8 +47,9 @@ not believed.
 The last lines of a troubled pod's log are shown; --log-lines=0 shows none.`,
 		Example: `  kubectl mcp why weather
   kubectl mcp why tool/get-forecast -n team-a`,
-		Args: cobra.MatchAll(exactlyOne),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+		Args:              cobra.MatchAll(exactlyOne),
+		ValidArgsFunction: complete.First(complete.Servers(e)),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	command.Flags().StringVarP(&o.output, "output", "o", "", "Print in another format: json.")
 	command.Flags().Int64Var(&o.logLines, "log-lines", 5, "How many of the last lines of a troubled pod's log are shown.")

@@ -194,9 +194,10 @@ func TestSplit(t *testing.T) {
 			"The connection was refused: nothing listens on the port.", "Read: kubectl logs a-1 -n team-a.|Check that the port is right."},
 		"Image example.test/none:1.2 of container server of pod a cannot be pulled. Check the name, and whether it needs spec.workload.imagePullSecrets.": {
 			"Image example.test/none:1.2 of container server of pod a cannot be pulled.", "Check the name, and whether it needs spec.workload.imagePullSecrets."},
-		"Secret a has no key b. Add it.": {"Secret a has no key b.", "Add it."},
-		"Read this.":                     {"Read this.", ""},
-		"All is well.":                   {"All is well.", ""},
+		"MCPTool a has the name b too and wins. Change spec.name of one, or delete one.": {"MCPTool a has the name b too and wins.", "Change spec.name of one, or delete one."},
+		"Secret a has no key b. Add it.":                                                 {"Secret a has no key b.", "Add it."},
+		"Read this.":                                                                     {"Read this.", ""},
+		"All is well.":                                                                   {"All is well.", ""},
 	}
 	for message, want := range tests {
 		what, do := split(message)

@@ -284,7 +284,7 @@ func TestServerAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bodies []string
-	for range 200 {
+	for range 3000 {
 		bodies = nil
 		for _, r := range f.Requests() {
 			if r.HTTP == http.MethodPost && r.Method == "" {
@@ -325,7 +325,7 @@ func TestCancellation(t *testing.T) {
 	if _, err := s.Call(ctx, &Call{Tool: "alpha", Args: []byte("{}")}); err != context.Canceled { //nolint:errorlint // It must be the bare cause.
 		t.Errorf("got %v", err)
 	}
-	for range 200 {
+	for range 3000 {
 		if f.Count(mcp.NotificationCancelled) == 1 {
 			return
 		}
