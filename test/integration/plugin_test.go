@@ -83,7 +83,7 @@ func TestPluginReads(t *testing.T) {
 	p.says("a format that is none", 2, "", []string{"get", "-o", "xml"}, "clientconfig")
 
 	p.says("ready", 0, "", []string{"why", "web"}, "MCPServer "+p.key("").Namespace+"/web is ready (Proved)", "ok        The one replica that takes traffic answered as an MCP server.")
-	p.says("a tool that is served", 0, "", []string{"why", "tool/alpha"}, "is ready (Served)")
+	p.says("a tool that is served", 0, "", []string{"why", "tool/alpha"}, "is served (Served)")
 	p.says("who may read little", 0, viewer, []string{"why", "web"}, "is ready", "Not read: pods (you may not read them).", "Not read: deployments")
 	p.says("no such tool", 2, "", []string{"why", "tool/web"}, `there is no MCPTool "web"`)
 	p.says("no such kind", 2, "", []string{"why", "pod/web"}, "Kinds are server, tool, resource and prompt.")

@@ -89,10 +89,7 @@ func (f *follower) watch(ctx context.Context, version string) (string, error) {
 	options.Raw.ResourceVersion = version
 	w, err := f.client.Watch(ctx, &mcpv1.MCPServerList{}, options)
 	if err != nil {
-		if ctx.Err() != nil {
-			return "", nil
-		}
-		return "", env.ClusterError(err)
+		return "", unlessEnded(ctx, env.ClusterError(err))
 	}
 	defer w.Stop()
 	looks := time.NewTicker(lookEvery)
@@ -164,11 +161,8 @@ func (f *follower) same(a, b Row) bool {
 // look sees whether the operator lives, and prints what that changes.
 func (f *follower) look(ctx context.Context) error {
 	state, err := f.looker.Look(ctx)
-	if ctx.Err() != nil {
-		return nil
-	}
 	if err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	before := f.state
 	f.state = state
@@ -189,14 +183,19 @@ func (f *follower) look(ctx context.Context) error {
 	return nil
 }
 
+// unlessEnded is err, but for what comes of the end that the user made.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
 // again lists anew after a watch that ended.
 func (f *follower) again(ctx context.Context) (string, error) {
 	servers, version, err := f.list(ctx)
-	if ctx.Err() != nil {
-		return "", nil
-	}
 	if err != nil {
-		return "", err
+		return "", unlessEnded(ctx, err)
 	}
 	present := map[types.NamespacedName]bool{}
 	for i := range servers {

@@ -80,7 +80,7 @@ func (s State) alive(lease *coordinationv1.Lease) bool {
 	return s.Now.Sub(lease.Spec.RenewTime.Time) < 2*lasts
 }
 
-// Down: it is known that no operator lives.
+// Down reports whether it is known that no operator lives.
 func (l Life) Down() bool { return l.Known && !l.Alive }
 
 // Ago is for how long its Lease has not been renewed, in kubectl's words.

@@ -113,16 +113,14 @@ func (d *Diagnosis) verdict(f *Facts) {
 // conclude picks the cause out of the chain. ready is what the condition Ready
 // says itself, for what no step explains.
 func (d *Diagnosis) conclude(ready Step) {
+	states := []State{Broken, UnderWay, Unknown}
+	if d.Verdict == Ready {
+		states = []State{Idle}
+	}
 	at := -1
-	switch d.Verdict {
-	case Ready:
-		at = slices.IndexFunc(d.Chain, func(s Step) bool { return s.State == Idle })
-	default:
-		at = slices.IndexFunc(d.Chain, func(s Step) bool { return s.State == Broken && s.blocks })
-		for _, state := range []State{UnderWay, Unknown} {
-			if at < 0 {
-				at = slices.IndexFunc(d.Chain, func(s Step) bool { return s.State == state && s.blocks })
-			}
+	for _, state := range states {
+		if at < 0 {
+			at = slices.IndexFunc(d.Chain, func(s Step) bool { return s.State == state && s.blocks })
 		}
 	}
 	if at >= 0 {

@@ -20,15 +20,13 @@ import (
 
 // deploymentStep: the objects are there, and make pods.
 func (f *Facts) deploymentStep() Step {
-	step := Step{Name: stepDeployment, State: OK}
-	name := resources.Name(f.Server)
 	if !resources.HasPods(f.Server) {
 		return Step{Name: stepDeployment, State: None, Message: "The server runs elsewhere."}
 	}
 	if c := f.condition(mcpv1.ConditionAvailable); c != nil && f.current() {
 		switch c.Reason {
 		case mcpv1.ReasonForeignObject, mcpv1.ReasonForbidden, mcpv1.ReasonApplyFailed:
-			step = fromCondition(stepDeployment, c)
+			step := fromCondition(stepDeployment, c)
 			step.blocks = f.traffic() == 0 || f.isReason(c.Reason)
 			return step
 		}
@@ -39,11 +37,17 @@ func (f *Facts) deploymentStep() Step {
 	case f.Deployment == nil && f.zero():
 		return Step{Name: stepDeployment, State: None, Message: "No pods are wanted."}
 	case f.Deployment == nil:
-		step.State, step.blocks = Broken, true
-		step.Message = fmt.Sprintf("There is no Deployment %s.", name)
-		step.Do = []string{"See what the operator does: it makes one as soon as the spec is sound."}
-		return step
+		return Step{Name: stepDeployment, State: Broken, blocks: true,
+			Message: fmt.Sprintf("There is no Deployment %s.", resources.Name(f.Server)),
+			Do:      []string{"See what the operator does: it makes one as soon as the spec is sound."}}
 	}
+	return f.makesPods()
+}
+
+// makesPods: the Deployment that is there makes pods.
+func (f *Facts) makesPods() Step {
+	name := resources.Name(f.Server)
+	step := Step{Name: stepDeployment, State: OK}
 	step.Message = fmt.Sprintf("Deployment %s makes the pods.", name)
 	if t := f.world().Trouble(); t != nil && t.Pod == "" {
 		step.State, step.Reason, step.blocks = Broken, t.Reason, f.traffic() == 0

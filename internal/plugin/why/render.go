@@ -52,7 +52,11 @@ type page struct {
 }
 
 func (p *page) head(d *Diagnosis) {
-	words := map[Verdict]string{Ready: p.style.Good("ready"), NotReady: p.style.Bad("not ready"), NotKnown: p.style.Unsure("not known to be ready")}
+	is := "ready"
+	if d.Kind != string(serverKind) {
+		is = "served"
+	}
+	words := map[Verdict]string{Ready: p.style.Good(is), NotReady: p.style.Bad("not " + is), NotKnown: p.style.Unsure("not known to be " + is)}
 	line := fmt.Sprintf("%s %s/%s is %s", d.Kind, d.Namespace, d.Name, words[d.Verdict])
 	switch {
 	case d.Verdict == NotKnown && d.Reason != "" && d.Since == "":

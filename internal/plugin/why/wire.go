@@ -23,27 +23,20 @@ import (
 func (f *Facts) probeStep() Step {
 	step := f.byStatus(stepProbe, mcpv1.ConditionHealthy)
 	step.blocks = true
+	waits := resources.HasPods(f.Server) && f.traffic() == 0
 	switch {
+	case step.State == Broken:
+		step.Evidence = f.probeEvidence()
 	case step.State == None && resources.HasPods(f.Server) && !f.zero():
 		// It was of the time when no pods were wanted.
 		step.State = Unknown
-	case step.State == Unknown && step.Reason == mcpv1.ReasonAuthRequired && f.current():
-		// A client with a credential can use it.
-		return step
-	case step.State == Unknown && step.Reason == mcpv1.ReasonPending && f.current():
-		step.State, step.blocks = UnderWay, resources.HasPods(f.Server) && f.traffic() > 0 || !resources.HasPods(f.Server)
-		if resources.HasPods(f.Server) && f.traffic() == 0 {
-			step.State = None
-		}
-		return step
-	case step.State == Unknown && f.Life.Down():
-		// That nobody probes is told by the step of the operator.
-		step.blocks = false
 	case step.State == Unknown && !f.current():
+		// That nobody probes, or not yet, is told by the step of the operator.
 		step.blocks = false
-	}
-	if step.State == Broken {
-		step.Evidence = f.probeEvidence()
+	case step.State == Unknown && step.Reason == mcpv1.ReasonPending && waits:
+		step.State = None
+	case step.State == Unknown && step.Reason == mcpv1.ReasonPending:
+		step.State = UnderWay
 	}
 	return step
 }
@@ -183,15 +176,11 @@ func (f *Facts) upstreamsStep() Step {
 			step.Evidence = append(step.Evidence, fmt.Sprintf("Upstream %s%s is %s%s.", u.Name, f.at(u.Name), u.State, because(u.Reason)))
 		}
 	}
-	for _, u := range f.Server.Spec.Upstreams {
-		if u.ServerRef == nil {
-			continue
-		}
-		if behind := f.Servers[u.ServerRef.Name]; behind != nil {
-			if c := meta.FindStatusCondition(behind.Status.Conditions, mcpv1.ConditionReady); c != nil && c.Status != metav1.ConditionTrue {
-				step.Evidence = append(step.Evidence, fmt.Sprintf("MCPServer %s behind it is not ready (%s).", behind.Name, c.Reason))
-				step.Do = append([]string{fmt.Sprintf("See why: kubectl mcp why %s -n %s.", behind.Name, behind.Namespace)}, step.Do...)
-			}
+	for _, behind := range f.behind() {
+		c := meta.FindStatusCondition(behind.Status.Conditions, mcpv1.ConditionReady)
+		if c != nil && c.Status != metav1.ConditionTrue {
+			step.Evidence = append(step.Evidence, fmt.Sprintf("MCPServer %s behind it is not ready (%s).", behind.Name, c.Reason))
+			step.Do = append([]string{fmt.Sprintf("See why: kubectl mcp why %s -n %s.", behind.Name, behind.Namespace)}, step.Do...)
 		}
 	}
 	for _, pod := range f.Pods {
@@ -201,6 +190,17 @@ func (f *Facts) upstreamsStep() Step {
 		}
 	}
 	return step
+}
+
+// behind are the MCPServers that are upstreams, as far as they exist.
+func (f *Facts) behind() []*mcpv1.MCPServer {
+	var out []*mcpv1.MCPServer
+	for _, u := range f.Server.Spec.Upstreams {
+		if u.ServerRef != nil && f.Servers[u.ServerRef.Name] != nil {
+			out = append(out, f.Servers[u.ServerRef.Name])
+		}
+	}
+	return out
 }
 
 // at says where an upstream is, without the query of its URL, which may hold a
