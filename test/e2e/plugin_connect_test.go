@@ -142,7 +142,11 @@ var _ = Describe("kubectl mcp connect", func() {
 			Expect(d.names(ctx)).To(ConsistOf("echo", "second"), era)
 			Expect(d.say(ctx, "again "+era)).To(Equal("again "+era), era)
 		}
-		Expect(ns.Pods(ctx, "weather")[0].UID).NotTo(Equal(old[0].UID))
+		Eventually(ctx, func(g Gomega) {
+			pods := ns.Pods(ctx, "weather")
+			g.Expect(pods).To(HaveLen(1))
+			g.Expect(pods[0].UID).NotTo(Equal(old[0].UID))
+		}).WithTimeout(harness.ReadyTimeout).WithPolling(harness.Poll).Should(Succeed())
 
 		By("the client's end is that of the command, in good order")
 		for era, d := range desks {
