@@ -140,8 +140,9 @@ docs-session: ## Record the terminal session of README.md and docs/kubectl-mcp.m
 	@hack/session.sh
 
 .PHONY: build-plugin
-build-plugin: ## Build bin/kubectl-mcp, the kubectl plugin.
+build-plugin: ## Build bin/kubectl-mcp, the kubectl plugin, and put what completes it beside it.
 	@$(GO_BUILD) -o bin/ ./cmd/kubectl-mcp
+	@cp cmd/kubectl-mcp/kubectl_complete-mcp bin/
 
 .PHONY: images
 images: ## Build both images for PLATFORMS into bin/images, without Docker; images push=yes pushes them to IMAGE_REGISTRY.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -163,6 +164,33 @@ var _ = Describe("kubectl mcp connect", func() {
 		for era, d := range desks {
 			Expect(d.Close()).To(Succeed(), "%s: %s", era, d.log)
 			Expect(d.command.ProcessState.ExitCode()).To(BeZero(), era)
+		}
+	}, SpecTimeout(5*time.Minute))
+
+	It("speaks what the server speaks", func(ctx SpecContext) {
+		ns := cluster.Namespace(ctx, "connect")
+		versions := map[v1alpha1.TransportType]string{
+			v1alpha1.TransportSSE: "2025-11-25", v1alpha1.TransportWebSocket: "2026-07-28",
+		}
+		for transport := range versions {
+			name := strings.ToLower(string(transport))
+			ns.Create(ctx, harness.Server(name, 1, over(transport)), harness.Tool("echo-"+name, name, harness.Says("args.word"), func(t *v1alpha1.MCPTool) {
+				t.Spec.Name = "echo"
+			}))
+		}
+		for transport, version := range versions {
+			name := strings.ToLower(string(transport))
+			ns.AwaitServer(ctx, name, harness.ReadyTimeout, harness.Ready)
+			ns.AwaitTool(ctx, "echo-"+name, harness.ServedTimeout, harness.Served)
+			d, err := startDesk(ctx, ns, version, name)
+			Expect(err).NotTo(HaveOccurred(), "%s: %s", name, d.log)
+			Expect(d.say(ctx, name)).To(Equal(name))
+			pods := ns.Pods(ctx, name)
+			ns.Delete(ctx, &pods[0])
+			Eventually(ctx, d.changed).WithTimeout(harness.ReadyTimeout).Should(Receive(), name)
+			Expect(d.names(ctx)).To(Equal([]string{"echo"}), name)
+			Expect(d.say(ctx, "again")).To(Equal("again"), name)
+			Expect(d.Close()).To(Succeed(), "%s: %s", name, d.log)
 		}
 	}, SpecTimeout(5*time.Minute))
 

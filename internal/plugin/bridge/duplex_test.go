@@ -15,8 +15,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpprobe/fakemcp"
 )
 
-// over lets the bridge speak another transport.
-func over(at *place, transport Transport) func(*Options) {
+// speaking lets the bridge speak another transport.
+func speaking(at *place, transport Transport) func(*Options) {
 	return func(o *Options) {
 		client := &http.Client{Transport: &http.Transport{DialContext: at.dial}}
 		o.Open = func(context.Context) (*Way, error) {
@@ -54,7 +54,7 @@ func TestOneConnection(t *testing.T) {
 			})
 			at := &place{}
 			at.serve(t, serve())
-			r := connect(t, at, over(at, transport))
+			r := connect(t, at, speaking(at, transport))
 			r.shake()
 			note := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}`
 			r.send(`{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"alpha"}}`)
@@ -92,14 +92,14 @@ func TestEndpointElsewhere(t *testing.T) {
 	s := fakemcp.New()
 	at := &place{}
 	at.serve(t, s.SSE(func(l *fakemcp.Link) { l.Send("event: endpoint\ndata: http://elsewhere.example/x\n\n") }))
-	r := connect(t, at, over(at, SSE))
+	r := connect(t, at, speaking(at, SSE))
 	r.send(hello)
 	r.until(`"id":"hello"`, "another place")
 }
 
 // What no carrier is made for is said.
 func TestUnknownTransport(t *testing.T) {
-	r := connect(t, &place{}, over(&place{}, "Pigeon"), func(o *Options) { o.Wait = time.Minute })
+	r := connect(t, &place{}, speaking(&place{}, "Pigeon"), func(o *Options) { o.Wait = time.Minute })
 	r.send(hello)
 	r.until(`"id":"hello"`, "Pigeon")
 }

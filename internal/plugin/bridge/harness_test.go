@@ -110,7 +110,8 @@ func connect(t *testing.T, at *place, change ...func(*Options)) *rig {
 		stop()
 		_ = in.Close()
 		select {
-		case <-r.ended:
+		case err := <-r.ended:
+			t.Log("the bridge ended", err)
 		case <-time.After(patient):
 			t.Error("the bridge does not end")
 		}

@@ -181,6 +181,7 @@ type released struct {
 	release func()
 }
 
+// Close is io.Closer's.
 func (r *released) Close() error {
 	err := r.ReadCloser.Close()
 	r.release()
@@ -206,7 +207,7 @@ func (l *httpLink) whole(response *http.Response, m *message, to take) *fault {
 	if !ok {
 		return notMCP("the body of media type JSON")
 	}
-	if in := p.parts[0]; !m.batch && in.failure != nil && (in.id == nil || string(in.id) == "null") {
+	if in := p.parts[0]; !m.batch && in.failure != nil && in.anonymous() {
 		return &fault{kind: refused, answer: in.failure}
 	}
 	_, all := m.settle(p)
@@ -238,28 +239,36 @@ func (l *httpLink) refusal(response *http.Response, m *message) *fault {
 		return sessionGone()
 	}
 	f := statusFault(status, m.Method, l.o.Credential)
-	raw, _ := readAll(response.Body, maxRefusal)
-	p, ok := parse(raw)
-	if !ok || p.parts[0].failure == nil {
-		return f
-	}
-	in := p.parts[0]
-	own := in.id != nil && string(in.id) != "null"
-	if own && !m.batch && m.isRequest() && !sameID(in.id, m.ID) {
+	in := l.failureIn(response, m)
+	if in == nil {
 		return f
 	}
 	switch {
 	case in.code() == mcp.CodeUnavailable:
 		// Our own servers: no catalog yet, or draining. It did not run.
 		f.kind = unreached
-	case ofSession && status == http.StatusBadRequest && !own && in.code() == oldSessionCode:
+	case ofSession && status == http.StatusBadRequest && in.anonymous() && in.code() == oldSessionCode:
 		return sessionGone()
-	case f.kind == unsure:
-	default:
+	case f.kind != unsure:
 		f.kind = refused
 	}
 	f.answer = in.failure
 	return f
+}
+
+// failureIn reads the error of JSON-RPC in an answer without success, nil for
+// none, or another's.
+func (l *httpLink) failureIn(response *http.Response, m *message) *incoming {
+	raw, _ := readAll(response.Body, maxRefusal)
+	p, ok := parse(raw)
+	if !ok || p.parts[0].failure == nil {
+		return nil
+	}
+	in := &p.parts[0]
+	if !in.anonymous() && !m.batch && m.isRequest() && !sameID(in.id, m.ID) {
+		return nil
+	}
+	return in
 }
 
 // oldSessionCode is what servers made after the examples of the TypeScript

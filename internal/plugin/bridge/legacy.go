@@ -104,7 +104,7 @@ func (g *legacy) get(ctx context.Context, b *bridge) (*session, *fault) {
 	case s != nil && !s.lost():
 		return s, nil
 	case hello != nil && s != nil:
-		return b.renew(ctx, s)
+		return b.renew(ctx)
 	case bare != nil && !bare.lost():
 		return bare, nil
 	}

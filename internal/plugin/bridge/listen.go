@@ -36,7 +36,7 @@ func (b *bridge) listen(ctx context.Context, m *message) *fault {
 	s := &listening{b: b, m: m}
 	f := b.persist(ctx, m, func(patience context.Context) *fault {
 		s.once(ctx, patience)
-		if ctx.Err() != nil || s.granted != nil {
+		if over(ctx) || s.granted != nil {
 			return nil // It stood: it is not for patience to end it.
 		}
 		return s.ended
@@ -46,7 +46,7 @@ func (b *bridge) listen(ctx context.Context, m *message) *fault {
 	}
 	for try := 0; ; try++ {
 		switch {
-		case ctx.Err() != nil:
+		case over(ctx):
 			return nil
 		case s.ended == nil && (s.refused || !s.grants()):
 			m.settle(*s.last)
@@ -66,6 +66,9 @@ func (b *bridge) listen(ctx context.Context, m *message) *fault {
 		}
 	}
 }
+
+// over reports whether ctx has ended.
+func over(ctx context.Context) bool { return ctx.Err() != nil }
 
 // once opens a stream and stays with it.
 func (s *listening) once(ctx, patience context.Context) {

@@ -50,9 +50,9 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// real is one of our own servers, which stands for one pod after another at
+// pod is one of our own servers, which stands for one after another at
 // one address.
-type real struct {
+type pod struct {
 	t       *testing.T
 	catalog string
 	address string
@@ -60,16 +60,16 @@ type real struct {
 	version int
 }
 
-func startReal(t *testing.T, tools ...string) *real {
+func startPod(t *testing.T, tools ...string) *pod {
 	t.Helper()
-	r := &real{t: t, catalog: t.TempDir(), address: "127.0.0.1:0"}
+	r := &pod{t: t, catalog: t.TempDir(), address: "127.0.0.1:0"}
 	r.mount(tools...)
 	r.start()
 	t.Cleanup(r.stop)
 	return r
 }
 
-func (r *real) start() {
+func (r *pod) start() {
 	r.t.Helper()
 	r.server = mcpserver.New(mcpserver.Options{
 		CatalogDir: r.catalog, CredentialsDir: r.t.TempDir(), Listen: r.address, InternalListen: "127.0.0.1:0",
@@ -85,14 +85,14 @@ func (r *real) start() {
 	})
 }
 
-func (r *real) stop() {
+func (r *pod) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()
 	_ = r.server.Stop(ctx)
 }
 
 // replace stops the server, mounts other tools and starts another one.
-func (r *real) replace(tools ...string) {
+func (r *pod) replace(tools ...string) {
 	r.t.Helper()
 	r.stop()
 	r.mount(tools...)
@@ -100,7 +100,7 @@ func (r *real) replace(tools ...string) {
 }
 
 // mount writes a catalog as the kubelet does.
-func (r *real) mount(tools ...string) {
+func (r *pod) mount(tools ...string) {
 	r.t.Helper()
 	c := &serverconfig.Config{
 		Version: serverconfig.Version, Server: serverconfig.ServerInfo{Name: "weather", Title: "Weather", Version: "1.0.0", Instructions: "Ask."},
@@ -164,7 +164,7 @@ func TestSDK(t *testing.T) {
 }
 
 func driveBySDK(t *testing.T, by Transport, path, version string) {
-	behind := startReal(t, "rain", "sun")
+	behind := startPod(t, "rain", "sun")
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patient)
 	defer cancel()
 	executable, err := os.Executable()

@@ -149,6 +149,9 @@ func (in *incoming) isAnswer() bool {
 }
 func (in *incoming) isRequest() bool { return in.method != "" && in.id != nil }
 
+// anonymous: it does not say which message it is about.
+func (in *incoming) anonymous() bool { return in.id == nil || string(in.id) == "null" }
+
 // code of an error answer, 0 for none.
 func (in *incoming) code() int { return codeOf(in.failure) }
 

@@ -134,7 +134,7 @@ func (b *bridge) stand(s *session) {
 		}
 		b.lose(s)
 		for try := 0; b.life.Err() == nil; try++ {
-			_, f := b.renew(b.life, s)
+			_, f := b.renew(b.life)
 			switch {
 			case f == nil:
 				return
@@ -175,7 +175,7 @@ func (g *legacy) endTurn() { <-g.turn }
 
 // renew opens a session in place of one that was lost, as the client did, and
 // sets what the client had set. One does so for all.
-func (b *bridge) renew(ctx context.Context, old *session) (*session, *fault) {
+func (b *bridge) renew(ctx context.Context) (*session, *fault) {
 	if !b.legacy.takeTurn(ctx) {
 		return nil, noReplica(errors.New("no new session came about in time"))
 	}

@@ -29,7 +29,7 @@ func openSSE(ctx context.Context, o *Options, way *Way, others take) (link, *fau
 	gets := newHTTP(o, way, newMirror())
 	life, cut := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, cut)
-	response, f := gets.send(life, ctx, http.MethodGet, nil, http.Header{"Accept": {typeSSE}}, false)
+	response, f := gets.send(life, ctx, http.MethodGet, nil, http.Header{"Accept": {typeSSE}}, false) //nolint:bodyclose // Who reads it closes it.
 	if f != nil {
 		release()
 		cut()

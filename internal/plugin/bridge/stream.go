@@ -76,7 +76,7 @@ func (l *httpLink) stream(ctx context.Context, response *http.Response, m *messa
 			return lost(err)
 		}
 		l.o.Log.Debug("A stream ended before its answer; it is taken up again", "method", m.Method)
-		next, f := l.resume(ctx, at, try)
+		next, f := l.resume(ctx, at, try) //nolint:bodyclose // It is closed when it was read, above.
 		if f != nil {
 			return f
 		}

@@ -52,11 +52,12 @@ func openWebSocket(ctx context.Context, o *Options, way *Way, others take) (link
 			return nil
 		},
 	}
+	life := context.WithoutCancel(ctx)
 	go func() {
 		defer close(l.ended)
 		defer l.cut()
 		for {
-			kind, r, err := socket.Reader(context.Background())
+			kind, r, err := socket.Reader(life)
 			if err != nil {
 				return
 			}

@@ -229,6 +229,9 @@ func (c *cluster) endpoint(ctx context.Context, server *mcpv1.MCPServer) (*Endpo
 		URL: t.URL, Transport: t.Transport, Host: t.Host, Header: http.Header{}, TLS: t.TLS, MaxBytes: DefaultMaxBytes,
 		oauth: t.OAuth, unread: unread, dial: new(net.Dialer).DialContext, direct: !resources.HasPods(server),
 	}
+	if s, ok := serviceOf(t.URL); ok && out.direct {
+		out.dial, out.direct = c.toService(s), false
+	}
 	for _, h := range t.Headers {
 		out.Header.Add(h.Name, h.Value)
 		out.Credential = out.Credential || h.Credential

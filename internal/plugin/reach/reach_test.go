@@ -5,13 +5,18 @@ package reach
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -21,6 +26,7 @@ import (
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/mcpprobe/fakemcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/serving/servingtest"
 	"github.com/espalier-dev/espalier/internal/plugin/env"
 	"github.com/espalier-dev/espalier/internal/setup"
 )
@@ -230,6 +236,98 @@ func TestExternal(t *testing.T) {
 	}
 	if want := []string{"Secret none does not exist"}; !slices.Equal(p.unread, want) {
 		t.Errorf("unread %q", p.unread)
+	}
+}
+
+// TestExternalInside: one that is a Service of the cluster is reached as pods
+// are.
+func TestExternalInside(t *testing.T) {
+	api := newFakeAPI(t)
+	s, address := serve(t, true, "inside")
+	api.set("other/p-2:9000", address)
+	meta := metav1.ObjectMeta{Namespace: "other", Name: "web", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}
+	yes, no, name, port := true, false, "mcp", int32(9000)
+	pod := func(name string, ready *bool) discoveryv1.Endpoint {
+		return discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: name}, Conditions: discoveryv1.EndpointConditions{Ready: ready}}
+	}
+	c := clusterWith(t, api,
+		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "other", Port: 81}, {Name: "mcp", Port: 80}}}},
+		&discoveryv1.EndpointSlice{ObjectMeta: meta, Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
+			Endpoints: []discoveryv1.Endpoint{pod("p-1", &no), pod("p-2", &yes)}})
+	p, err := c.whole(t.Context(), serverOf(t, `{type: External, external: {url: "http://web.other.svc.cluster.local/mcp"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := listed(t, p); got != "alpha,inside" || s.Requests()[0].Host != "web.other.svc.cluster.local" {
+		t.Errorf("got %q", got)
+	}
+	for url, want := range map[string]string{
+		"http://none.other.svc/mcp": "no such Service", "http://web.other.svc:82/mcp": "no port 82", "http://web.other.svc:81/mcp": "no pod behind Service other/web",
+	} {
+		p, err := c.whole(t.Context(), serverOf(t, `{type: External, external: {url: "`+url+`"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.DialContext(deadline(t), "tcp", ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// TestTLS: the certificate is verified by what the spec names, for the name of
+// the Service, or by what the user gives.
+func TestTLS(t *testing.T) {
+	authority, err := servingtest.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key, err := authority.Issue("s-mcp.ns.svc", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewUnstartedServer(fakemcp.New())
+	web.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	web.StartTLS()
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	api := newFakeAPI(t)
+	api.set("ns/a:8080", web.Listener.Addr().String())
+	secret := func(data map[string][]byte) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-tls"}, Data: data}
+	}
+	server := serverOf(t, `{tls: {secretRef: {name: web-tls}}}`)
+	pod := podOf("a", corev1.ConditionTrue)
+	p, err := clusterWith(t, api, pod, secret(map[string][]byte{"ca.crt": authority.PEM})).whole(t.Context(), server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := listed(t, p); got != "alpha" || !strings.HasPrefix(p.URL, "https://") {
+		t.Errorf("%s lists %q", p.URL, got)
+	}
+	if p, err = clusterWith(t, api, pod).whole(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Session(deadline(t), p, nil); err == nil || !strings.Contains(env.HintOf(err), "--server-ca FILE") || !strings.Contains(env.HintOf(err), "Secret web-tls does not exist") {
+		t.Errorf("got %v, hint %q", err, env.HintOf(err))
+	}
+	file := filepath.Join(t.TempDir(), "ca")
+	if err := os.WriteFile(file, authority.PEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := parsed(t, "--server-ca", file).Apply(nil, p); err != nil {
+		t.Fatal(err)
+	}
+	if got := listed(t, p); got != "alpha" {
+		t.Errorf("lists %q", got)
+	}
+	if _, err := clusterWith(t, api, pod, secret(map[string][]byte{"ca.crt": []byte("no")})).whole(t.Context(), server); err == nil || !strings.Contains(err.Error(), "cannot be used") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -3,12 +3,12 @@
 
 // Command runner runs the public MCP conformance suite and counts what passed:
 //
-//	runner -node NODE -suite INDEX.JS -out FOLDER [-probe COMMAND]
+//	runner -node NODE -suite INDEX.JS -out FOLDER [-probe COMMAND] [-plugin COMMAND]
 //	  [-expected FILE] [-inspector INDEX.JS [-inspect URL]] [-local PORT,PORT...] NAME=URL...
 //
 // Each URL is judged by all that each revision requires of a server, -probe by
-// what it requires of a client that connects and lists. What is not scored is
-// shown. The totals are written to FOLDER/totals. The exit status is 1
+// what it requires of a client that connects and lists, -plugin by what it
+// requires of one that calls as well. What is not scored is shown. The totals are written to FOLDER/totals. The exit status is 1
 // when something failed that -expected does not name, or when something
 // passed that it names.
 package main
