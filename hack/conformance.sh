@@ -2,13 +2,16 @@
 # Copyright 2026 The Espalier Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# hack/conformance.sh [pinned]
+# hack/conformance.sh [pinned | clients]
 #
 # runs the public MCP conformance suite against a server of the shared image
 # in a cluster, whose fixtures are the YAML of test/conformance/fixtures and a
 # small program behind it as an upstream; then against one more server that has
-# the first for its upstream; and the suite's client part against the probe.
-# The last lines are the totals, the exit status is 1 when one is not full.
+# the first for its upstream; and the suite's client part against the probe and
+# kubectl mcp. The last lines are the totals, the exit status is 1 when one is
+# not full.
+#
+# clients runs the client part alone, which takes no cluster.
 #
 # pinned runs the servers' part with three replicas each, with the program
 # pinned to the legacy era and then to the modern one. What the other era
@@ -33,8 +36,12 @@ RESULTS=$ROOT/build/conformance
 SERVERS='conformance conformance-front'
 
 mode=${1:-all}
-[[ $mode == all || $mode == pinned ]] || die 'usage: hack/conformance.sh [pinned]'
-pick_target
+[[ $mode == all || $mode == pinned || $mode == clients ]] || die 'usage: hack/conformance.sh [pinned | clients]'
+if [[ $mode == clients ]]; then
+  LOCAL=1
+else
+  pick_target
+fi
 [[ -n $LOCAL || -n ${IMAGE_REGISTRY:-} ]] || die 'with a KUBECONFIG of your own, say in IMAGE_REGISTRY where images are pushed to'
 
 started=
@@ -53,7 +60,13 @@ trap down EXIT
 programs() {
   build_programs ./test/fixtures/conformance
   go_image conformance conformance-fixtures dev
-  go build -o "$OUT/" ./test/conformance/runner ./test/conformance/probe
+  judges
+}
+
+# judges builds the runner, and the clients that are judged.
+judges() {
+  mkdir -p "$OUT"
+  go build -o "$OUT/" ./test/conformance/runner ./test/conformance/probe ./test/conformance/plugin ./cmd/kubectl-mcp
 }
 
 # free_port PORT prints the first port from PORT on that nobody listens on.
@@ -142,12 +155,20 @@ judge() {
 # the cluster runs on it.
 service() { echo "http://$(kube get service "$1-mcp" -o jsonpath='{.spec.clusterIP}'):8080/mcp"; }
 
+# The clients that the suite judges.
+export KUBECTL_MCP=$OUT/kubectl-mcp
+CLIENTS=(-probe "$OUT/probe" -plugin "$OUT/plugin")
+
+clients() {
+  step 'Judge the clients' judge clients -expected test/conformance/expected-failures/none.yaml "${CLIENTS[@]}"
+}
+
 all() {
   local inspect=()
   step 'Apply the fixtures' apply Auto 1
   connect
   if [[ -n $LOCAL ]]; then inspect=(-inspect "$(service conformance-front)"); fi
-  step 'Judge' judge all -expected test/conformance/expected-failures/none.yaml -probe "$OUT/probe" \
+  step 'Judge' judge all -expected test/conformance/expected-failures/none.yaml "${CLIENTS[@]}" \
     -inspector "$NPM/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js" "${inspect[@]}" \
     "direct=http://127.0.0.1:$DIRECT_PORT/mcp" "chained=http://127.0.0.1:$FRONT_PORT/mcp"
 }
@@ -166,6 +187,13 @@ pinned() {
 
 rm -rf "$RESULTS"
 mkdir -p "$RESULTS"
+if [[ $mode == clients ]]; then
+  step 'Build the runner and the clients' judges
+  NPM=$(npm_folder)
+  NODE=$(npm_node "$NPM")
+  clients
+  exit
+fi
 use_cluster
 if [[ -z ${CONFORMANCE_INSTALLED:-} ]]; then
   step 'Build the operator and the server, and their images' operator_images

@@ -19,6 +19,7 @@ cd "$ROOT"
 . hack/lib/steps.sh
 . hack/lib/images.sh
 . hack/lib/install.sh
+. hack/lib/npm.sh
 . hack/lib/installations.sh
 
 pick_target
@@ -36,6 +37,7 @@ fixtures() {
   go_image collector collector dev
   go_image fakemcp fakemcp dev
   go_image badchild badchild dev
+  uvx_image
 }
 
 use_cluster
@@ -51,7 +53,10 @@ fi
 if [[ -z ${E2E_INSTALLED:-} || ! -f $E2E_INSTALLATIONS/before/manager ]]; then step 'Make what upgrades go from' commit_before; fi
 export E2E_KUBECONFIG=$KUBECONFIG
 HELM=$(hack/tool helm)
-export HELM
+NPM=$(npm_folder)
+E2E_NODE=$(npm_node "$NPM")
+E2E_INSPECTOR=$NPM/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js
+export HELM E2E_NODE E2E_INSPECTOR
 filter='!soak'
 if [[ -n ${E2E_SOAK:-} ]]; then filter='soak || longer'; fi
 step 'Test' go test ./test/e2e -count=1 -timeout=60m -v -args \

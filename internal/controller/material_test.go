@@ -51,7 +51,7 @@ func TestDialMaterial(t *testing.T) {
 		t.Error("nothing was read")
 	}
 	want := mcpprobe.TLS{ServerName: "internal", CAPEM: []byte("CA"), CertPEM: []byte("CERT"), KeyPEM: []byte("KEY")}
-	if diff := cmp.Diff(want, w.memory.dial.tls); diff != "" {
+	if diff := cmp.Diff(want, w.memory.dial.TLS); diff != "" {
 		t.Errorf("TLS (-want +got):\n%s", diff)
 	}
 	version := w.memory.dial.version
@@ -75,7 +75,7 @@ func TestServingMaterial(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := mcpprobe.TLS{ServerName: "web-mcp.ns.svc", CAPEM: []byte("CA")}
-	if diff := cmp.Diff(want, w.memory.dial.tls); diff != "" {
+	if diff := cmp.Diff(want, w.memory.dial.TLS); diff != "" {
 		t.Errorf("TLS (-want +got):\n%s", diff)
 	}
 	before := w.scope().identity()
@@ -83,7 +83,7 @@ func TestServingMaterial(t *testing.T) {
 	if err := r.readDialMaterial(t.Context(), w.scope()); err != nil {
 		t.Fatal(err)
 	}
-	if w.memory.dial.tls.ServerName != "mcp.example.com" || w.scope().identity() == before {
+	if w.memory.dial.TLS.ServerName != "mcp.example.com" || w.scope().identity() == before {
 		t.Error("another name is dialled as before")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/catalog"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podreport"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/prober"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
@@ -137,7 +138,7 @@ func neverConnected(c counts, seen []*prober.TargetObservation) bool {
 func awaitedPods(s *serverScope) verdict {
 	waiting := false
 	for _, pod := range s.pods {
-		if !dialable(pod) {
+		if !podstate.Dialable(pod) {
 			continue
 		}
 		obs := s.observed(pod)
@@ -181,7 +182,7 @@ func syncedVerdict(s *serverScope, e *evaluation) verdict {
 	worst, pod, detail := syncUnknown, "", ""
 	traffic, uncertain := 0, 0
 	for _, p := range s.pods {
-		if !takesTraffic(p) {
+		if !podstate.TakesTraffic(p) {
 			continue
 		}
 		traffic++

@@ -16,6 +16,7 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/resources"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -124,7 +125,7 @@ func (r *MCPServerReconciler) loadChildren(ctx context.Context, s *serverScope) 
 	for i := range pods.Items {
 		s.pods = append(s.pods, &pods.Items[i])
 	}
-	sortPods(s.pods)
+	podstate.Sort(s.pods)
 	return nil
 }
 

@@ -31,7 +31,7 @@ func readyVerdict(s *serverScope, e *evaluation) (ready verdict, reconciling, st
 		return ready, e.synced.asTrue(), nil
 	case e.available.reason == mcpv1.ReasonRollingOut, e.available.reason == mcpv1.ReasonStarting:
 		return ready, e.available.asTrue(), nil
-	case e.available.status == metav1.ConditionFalse && ready.status == metav1.ConditionTrue && rollingOut(s):
+	case e.available.status == metav1.ConditionFalse && ready.status == metav1.ConditionTrue && s.world().RollingOut():
 		// Old pods serve, and the new ones do not come up: whoever waits for
 		// the change must not take it for done.
 		return ready, e.available.asTrue(), nil
@@ -113,9 +113,9 @@ func blockedVerdict(s *serverScope, e *evaluation) *verdict {
 	case e.zero:
 		return nil
 	case e.noTraffic(s):
-		refs = slices.Concat(envRefs(s.server), volumeRefs(s.server), catalog.ServingRefs(s.server))
+		refs = slices.Concat(catalog.EnvRefs(s.server), catalog.VolumeRefs(s.server), catalog.ServingRefs(s.server))
 	case e.healthy.reason == mcpv1.ReasonAuthRequired:
-		refs = probeRefs(s.server)
+		refs = catalog.ProbeRefs(s.server)
 	}
 	for _, ref := range catalog.SortRefs(refs) {
 		reason, message := s.refProblem(ref)

@@ -157,12 +157,12 @@ func (r *MCPServerReconciler) observeRollout(ctx context.Context, s *serverScope
 // has, and whether it serves with it.
 func rolloutOutcome(s *serverScope, mark string) (state rolloutState, serves bool) {
 	e := evaluate(s)
-	serves = !e.zero && !rollingOut(s) && !e.pending && e.reconciling == nil && e.ready.status == metav1.ConditionTrue
+	serves = !e.zero && !s.world().RollingOut() && !e.pending && e.reconciling == nil && e.ready.status == metav1.ConditionTrue
 	failing := rolloutTrouble(e.available) || e.stalled != nil || (e.ready.status == metav1.ConditionFalse && e.reconciling == nil)
 	switch {
 	case e.zero, serves:
 		return rolloutDone, serves
-	case mark == mcpv1.RolloutOfUnready && (failing || !rollingOut(s)):
+	case mark == mcpv1.RolloutOfUnready && (failing || !s.world().RollingOut()):
 		// It did not serve with the image before either.
 		return rolloutDone, false
 	case failing:

@@ -15,6 +15,7 @@ import (
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/prober"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
@@ -98,10 +99,10 @@ func setReplicas(s *serverScope, e *evaluation, status *mcpv1.MCPServerStatus) {
 	}
 	var replicas, ready int32
 	for _, pod := range s.pods {
-		if pod.DeletionTimestamp == nil && !finished(pod) {
+		if pod.DeletionTimestamp == nil && !podstate.Finished(pod) {
 			replicas++
 		}
-		if takesTraffic(pod) {
+		if podstate.TakesTraffic(pod) {
 			ready++
 		}
 	}
@@ -280,7 +281,7 @@ func evaluate(s *serverScope) *evaluation {
 
 // noTraffic: the server has pods and none of them takes traffic.
 func (e *evaluation) noTraffic(s *serverScope) bool {
-	return resources.HasPods(s.server) && !slices.ContainsFunc(s.pods, takesTraffic)
+	return resources.HasPods(s.server) && !slices.ContainsFunc(s.pods, podstate.TakesTraffic)
 }
 
 func acceptedVerdict(s *serverScope) verdict {
@@ -340,11 +341,11 @@ func availableVerdict(s *serverScope, e *evaluation) verdict {
 	if e.zero {
 		return zeroVerdict(s, yes)
 	}
-	t := podsTrouble(s)
+	t := s.world().Trouble()
 	switch {
 	case t != nil:
-		return no(t.reason, t.message)
-	case rollingOut(s) && !e.noTraffic(s):
+		return no(t.Reason, t.Message)
+	case s.world().RollingOut() && !e.noTraffic(s):
 		if pod := latePod(s); pod != nil {
 			return no(mcpv1.ReasonNotReady, fmt.Sprintf("Pod %s is not ready after spec.startupTimeoutSeconds (%d). Read: kubectl describe pod %s -n %s.", pod.Name, resources.StartupSeconds(s.server), pod.Name, pod.Namespace))
 		}
@@ -386,7 +387,7 @@ func targetsOf(s *serverScope) (names []string, seen []*prober.TargetObservation
 		return []string{s.server.Name}, []*prober.TargetObservation{nil}
 	}
 	for _, pod := range s.pods {
-		if takesTraffic(pod) {
+		if podstate.TakesTraffic(pod) {
 			names = append(names, pod.Name)
 			seen = append(seen, s.observed(pod))
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/catalog"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podreport"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/resources"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
 )
@@ -113,7 +114,7 @@ func (s *serverScope) observedUpstream(u catalog.Upstream) (_ mcpv1.ObservedUpst
 	}
 	for _, pod := range s.pods {
 		obs := s.observed(pod)
-		if !takesTraffic(pod) || obs == nil || obs.Pod == nil {
+		if !podstate.TakesTraffic(pod) || obs == nil || obs.Pod == nil {
 			continue
 		}
 		at := slices.IndexFunc(obs.Pod.Upstreams, func(p podreport.Upstream) bool { return p.Name == u.Name })
@@ -164,7 +165,7 @@ func childrenDown(s *serverScope) (n int32) {
 	}
 	for _, pod := range s.pods {
 		obs := s.observed(pod)
-		if takesTraffic(pod) && obs != nil && obs.Pod != nil && slices.ContainsFunc(obs.Pod.Upstreams, func(u podreport.Upstream) bool {
+		if podstate.TakesTraffic(pod) && obs != nil && obs.Pod != nil && slices.ContainsFunc(obs.Pod.Upstreams, func(u podreport.Upstream) bool {
 			return u.Name == serverconfig.StdioUpstream && u.State == podreport.UpstreamUnavailable
 		}) {
 			n++
@@ -181,7 +182,7 @@ func (s *serverScope) childMessage() string {
 	program := mcpprobe.EscapeName(path.Base(s.server.Spec.Stdio.Command[0]))
 	for _, pod := range s.pods {
 		obs := s.observed(pod)
-		if !takesTraffic(pod) || obs == nil || obs.Pod == nil {
+		if !podstate.TakesTraffic(pod) || obs == nil || obs.Pod == nil {
 			continue
 		}
 		for _, u := range obs.Pod.Upstreams {
@@ -212,7 +213,7 @@ func howChildEnded(u podreport.Upstream) string {
 func (s *serverScope) restarted() string {
 	for _, pod := range s.pods {
 		obs := s.observed(pod)
-		if s.server.Spec.Stdio == nil || !takesTraffic(pod) || obs == nil || obs.Pod == nil {
+		if s.server.Spec.Stdio == nil || !podstate.TakesTraffic(pod) || obs == nil || obs.Pod == nil {
 			continue
 		}
 		for _, u := range obs.Pod.Upstreams {
@@ -302,7 +303,7 @@ func (s *serverScope) oddities() string {
 // anyReport is the report of the first replica that takes traffic and gave one.
 func (s *serverScope) anyReport() *podreport.Report {
 	for _, pod := range s.pods {
-		if obs := s.observed(pod); takesTraffic(pod) && obs != nil && obs.Pod != nil {
+		if obs := s.observed(pod); podstate.TakesTraffic(pod) && obs != nil && obs.Pod != nil {
 			return obs.Pod
 		}
 	}

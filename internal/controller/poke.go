@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/prober"
 	"github.com/espalier-dev/espalier/internal/resources"
 	"github.com/espalier-dev/espalier/internal/serverconfig"
@@ -145,7 +146,7 @@ func (r *MCPServerReconciler) openGates(ctx context.Context, s *serverScope) err
 			continue
 		}
 		obs := s.observed(pod)
-		if obs == nil || obs.Verdict != prober.Proved || podCondition(pod, resources.GateProved) == corev1.ConditionTrue {
+		if obs == nil || obs.Verdict != prober.Proved || podstate.Condition(pod, resources.GateProved) == corev1.ConditionTrue {
 			continue
 		}
 		patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []map[string]any{{

@@ -5,7 +5,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -26,69 +25,16 @@ func (r *MCPServerReconciler) resolveRefs(ctx context.Context, s *serverScope) e
 }
 
 func (s *serverScope) allRefs() []catalog.Ref {
-	refs := slices.Concat(probeRefs(s.server), envRefs(s.server), volumeRefs(s.server))
+	refs := slices.Concat(catalog.ProbeRefs(s.server), catalog.EnvRefs(s.server), catalog.VolumeRefs(s.server))
 	if s.catalog != nil {
 		refs = append(refs, s.catalog.Refs...)
 	}
 	return catalog.SortRefs(refs)
 }
 
-// envRefs are what reaches the container as environment. An empty key is the
-// whole object.
-func envRefs(server *mcpv1.MCPServer) []catalog.Ref {
-	var env []corev1.EnvVar
-	var from []corev1.EnvFromSource
-	if w := server.Spec.Workload; w != nil {
-		env, from = w.Env, w.EnvFrom
-	}
-	if stdio := server.Spec.Stdio; stdio != nil {
-		env = slices.Concat(env, stdio.Env)
-	}
-	var refs []catalog.Ref
-	add := func(kind catalog.RefKind, name, key string, optional *bool) {
-		refs = append(refs, catalog.Ref{Kind: kind, Name: name, Key: key, Optional: optional != nil && *optional})
-	}
-	for _, e := range env {
-		switch from := e.ValueFrom; {
-		case from == nil:
-		case from.SecretKeyRef != nil:
-			add(catalog.RefSecret, from.SecretKeyRef.Name, from.SecretKeyRef.Key, from.SecretKeyRef.Optional)
-		case from.ConfigMapKeyRef != nil:
-			add(catalog.RefConfigMap, from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Optional)
-		}
-	}
-	for _, e := range from {
-		switch {
-		case e.SecretRef != nil:
-			add(catalog.RefSecret, e.SecretRef.Name, "", e.SecretRef.Optional)
-		case e.ConfigMapRef != nil:
-			add(catalog.RefConfigMap, e.ConfigMapRef.Name, "", e.ConfigMapRef.Optional)
-		}
-	}
-	return refs
-}
-
-// volumeRefs are Secrets and ConfigMaps that the pods mount as volumes.
-func volumeRefs(server *mcpv1.MCPServer) []catalog.Ref {
-	w := server.Spec.Workload
-	if w == nil {
-		return nil
-	}
-	var refs []catalog.Ref
-	for _, v := range w.Volumes {
-		switch {
-		case v.Secret != nil:
-			refs = append(refs, catalog.Ref{Kind: catalog.RefSecret, Name: v.Secret.SecretName, Optional: v.Secret.Optional != nil && *v.Secret.Optional})
-		case v.ConfigMap != nil:
-			refs = append(refs, catalog.Ref{Kind: catalog.RefConfigMap, Name: v.ConfigMap.Name, Optional: v.ConfigMap.Optional != nil && *v.ConfigMap.Optional})
-		}
-	}
-	return refs
-}
-
-// envDigest is a keyed digest of what envRefs name; empty without them.
+// envDigest is a keyed digest of what catalog.EnvRefs name; empty without them.
 func (s *serverScope) envDigest() string {
-	refs := catalog.SortRefs(envRefs(s.server))
+	refs := catalog.SortRefs(catalog.EnvRefs(s.server))
 	if len(refs) == 0 {
 		return ""
 	}
@@ -143,21 +89,10 @@ func (s *serverScope) refProblem(ref catalog.Ref) (reason, message string) {
 		return "", ""
 	}
 	state := s.refs[references.ID{Kind: ref.Kind, Namespace: s.key.Namespace, Name: ref.Name}]
-	secret := ref.Kind == catalog.RefSecret
-	switch {
-	case state.Forbidden:
+	if state.Forbidden {
 		return mcpv1.ReasonForbidden, mayNot("get", strings.ToLower(string(ref.Kind))+"s", ref.Name)
-	case !state.Found && secret:
-		return mcpv1.ReasonSecretNotFound, fmt.Sprintf("Secret %s does not exist. Create it in namespace %s.", ref.Name, s.key.Namespace)
-	case !state.Found:
-		return mcpv1.ReasonConfigMapNotFound, fmt.Sprintf("ConfigMap %s does not exist. Create it in namespace %s.", ref.Name, s.key.Namespace)
-	case ref.Key != "" && !state.Has(ref.Key) && secret:
-		return mcpv1.ReasonSecretKeyNotFound, fmt.Sprintf("Secret %s has no key %s. Add it.", ref.Name, ref.Key)
-	case ref.Key != "" && !state.Has(ref.Key):
-		return mcpv1.ReasonConfigMapKeyNotFound, fmt.Sprintf("ConfigMap %s has no key %s. Add it.", ref.Name, ref.Key)
-	default:
-		return "", ""
 	}
+	return ref.Missing(s.key.Namespace, state.Found, state.Has(ref.Key))
 }
 
 // readValues reads the values of refs for the probe. They are kept nowhere

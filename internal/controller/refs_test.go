@@ -17,6 +17,7 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/references"
 	"github.com/espalier-dev/espalier/internal/resources"
@@ -162,7 +163,7 @@ func TestProbeHeaders(t *testing.T) {
 		{Name: "X-Tenant", Value: "tenant"},
 		{Name: "X-Plain", Value: "v"},
 	}
-	if diff := gocmp.Diff(want, probeHeaders(w.server, values)); diff != "" {
+	if diff := gocmp.Diff(want, dialing.Gather(w.server, values).Headers); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
 
@@ -87,7 +88,7 @@ func newServedIndex(s *serverScope) *servedIndex {
 		return index
 	}
 	for _, pod := range s.pods {
-		if !takesTraffic(pod) {
+		if !podstate.TakesTraffic(pod) {
 			continue
 		}
 		entry := podList{pod: pod, mounts: resources.MountsOf(&pod.Spec)}

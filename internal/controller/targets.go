@@ -9,7 +9,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,9 +16,11 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
+	"github.com/espalier-dev/espalier/internal/dialing"
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podreport"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/prober"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
@@ -71,17 +72,11 @@ func (r *MCPServerReconciler) targets(s *serverScope) []prober.Target {
 	}
 	var out []prober.Target
 	for _, pod := range s.pods {
-		if dialable(pod) {
+		if podstate.Dialable(pod) {
 			out = append(out, r.podTarget(s, pod))
 		}
 	}
 	return out
-}
-
-// dialable: the kubelet says that the containers are ready. Whether the pod
-// takes traffic does not matter: a readiness gate may wait for the probe.
-func dialable(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && podCondition(pod, corev1.ContainersReady) == corev1.ConditionTrue
 }
 
 func (r *MCPServerReconciler) podTarget(s *serverScope, pod *corev1.Pod) prober.Target {
@@ -105,7 +100,7 @@ func (r *MCPServerReconciler) podTarget(s *serverScope, pod *corev1.Pod) prober.
 func (r *MCPServerReconciler) serviceTarget(s *serverScope) []prober.Target {
 	var serving []string
 	for _, pod := range s.pods {
-		if takesTraffic(pod) {
+		if podstate.TakesTraffic(pod) {
 			serving = append(serving, string(pod.UID)+"/"+strconv.Itoa(restarts(pod)))
 		}
 	}
@@ -120,7 +115,7 @@ func (r *MCPServerReconciler) serviceTarget(s *serverScope) []prober.Target {
 }
 
 func (r *MCPServerReconciler) externalTarget(s *serverScope) prober.Target {
-	t := prober.Target{ID: targetExternal, Name: s.server.Name, Probe: s.probe(s.server.Spec.External.URL)}
+	t := prober.Target{ID: targetExternal, Name: s.server.Name, Probe: s.memory.dial.Target(s.server)}
 	t.Probe.EraHint = s.eraHint(s.server.CreationTimestamp.Time)
 	t.Identity = s.identity(s.server.Spec.External.URL)
 	if s.memory.endpoint != t.Identity {
@@ -133,22 +128,9 @@ func (r *MCPServerReconciler) externalTarget(s *serverScope) prober.Target {
 // asks who calls, or shows callers different lists, the probe shows its token:
 // the server lets it see all and do nothing.
 func (r *MCPServerReconciler) probe(s *serverScope) mcpprobe.Target {
-	t := s.probe(resources.URL(s.server))
+	t := s.memory.dial.Target(s.server)
 	if resources.Fronted(s.server) && catalog.ProvesItself(s.server) {
 		t.BearerToken = r.Tokens(audience(s.key))
-	}
-	return t
-}
-
-// probe is what all targets of the server have in common.
-func (s *serverScope) probe(endpoint string) mcpprobe.Target {
-	t := mcpprobe.Target{URL: endpoint, Headers: s.memory.dial.headers, OAuth: s.memory.dial.oauth, TLS: s.memory.dial.tls}
-	if resources.Fronted(s.server) {
-		transport, _ := catalog.Endpoint(s.server)
-		t.Transport = mcpprobe.Transport(transport)
-	}
-	if p := s.server.Spec.Probe; p != nil {
-		t.Host = p.Host
 	}
 	return t
 }
@@ -232,28 +214,16 @@ func failureThreshold(server *mcpv1.MCPServer) int {
 }
 
 // dialMaterial is what the probe sends that comes from Secrets and
-// ConfigMaps. It is held in memory alone.
+// ConfigMaps, of one version of them.
 type dialMaterial struct {
 	version string
-	headers []mcpprobe.Header
-	oauth   *mcpprobe.OAuth
-	tls     mcpprobe.TLS
-}
-
-// probeRefs are the references that the operator itself reads to dial.
-func probeRefs(server *mcpv1.MCPServer) []catalog.Ref {
-	refs := catalog.ConnectionRefs(server.Spec.External)
-	refs = append(refs, catalog.TLSRefs(catalog.ClientTLS(server))...)
-	if p := server.Spec.Probe; p != nil {
-		refs = append(refs, catalog.HeaderRefs(p.Headers)...)
-	}
-	return catalog.SortRefs(refs)
+	dialing.Material
 }
 
 // readDialMaterial reads Secrets and ConfigMaps that the probe needs when
 // they, or the spec, changed since the last time.
 func (r *MCPServerReconciler) readDialMaterial(ctx context.Context, s *serverScope) error {
-	refs := probeRefs(s.server)
+	refs := catalog.ProbeRefs(s.server)
 	version := resources.Hash(map[string]any{
 		"refs": s.versions(refs), "external": s.server.Spec.External, "probe": s.server.Spec.Probe,
 		"tls": s.server.Spec.TLS,
@@ -265,89 +235,6 @@ func (r *MCPServerReconciler) readDialMaterial(ctx context.Context, s *serverSco
 	if err != nil {
 		return err
 	}
-	s.memory.dial = dialMaterial{version: version, headers: probeHeaders(s.server, values), oauth: probeOAuth(s.server, values)}
-	if e := s.server.Spec.External; e != nil {
-		s.memory.dial.tls = probeTLS(e.TLS, values)
-	}
-	if t := catalog.ClientTLS(s.server); t != nil {
-		s.memory.dial.tls = probeTLS(t, values)
-	}
+	s.memory.dial = dialMaterial{version: version, Material: dialing.Gather(s.server, values)}
 	return nil
-}
-
-// probeHeaders are those of the connection and of the probe; the probe's win.
-func probeHeaders(server *mcpv1.MCPServer, values map[catalog.Ref][]byte) []mcpprobe.Header {
-	var specs []mcpv1.Header
-	if p := server.Spec.Probe; p != nil {
-		specs = append(specs, p.Headers...)
-	}
-	if e := server.Spec.External; e != nil {
-		for _, h := range e.Headers {
-			if !slices.ContainsFunc(specs, func(o mcpv1.Header) bool { return strings.EqualFold(o.Name, h.Name) }) {
-				specs = append(specs, h)
-			}
-		}
-	}
-	var out []mcpprobe.Header
-	for _, h := range specs {
-		if value, ok := headerValue(h, values); ok {
-			out = append(out, mcpprobe.Header{Name: h.Name, Value: h.Prefix + value, Credential: credential(h)})
-		}
-	}
-	return out
-}
-
-// credential reports whether a header is there to authenticate.
-func credential(h mcpv1.Header) bool {
-	return h.SecretKeyRef != nil || slices.Contains([]string{"authorization", "x-api-key", "cookie"}, strings.ToLower(h.Name))
-}
-
-func headerValue(h mcpv1.Header, values map[catalog.Ref][]byte) (string, bool) {
-	if h.Value != nil {
-		return *h.Value, true
-	}
-	for _, ref := range catalog.HeaderRefs([]mcpv1.Header{h}) {
-		value, ok := values[ref]
-		// A trailing newline is an accident of how the Secret was made.
-		return strings.TrimRight(string(value), "\r\n"), ok
-	}
-	return "", false
-}
-
-// probeOAuth is the client by whose tokens the probe shows who it is; nil for
-// none, and while its secret is missing, as a header is left out then.
-func probeOAuth(server *mcpv1.MCPServer, values map[catalog.Ref][]byte) *mcpprobe.OAuth {
-	e := server.Spec.External
-	if e == nil || e.Auth == nil {
-		return nil
-	}
-	client := &e.Auth.OAuthClientCredentials
-	secret, ok := values[catalog.Ref{Kind: catalog.RefSecret, Name: client.ClientSecretRef.Name, Key: client.ClientSecretRef.Key}]
-	if !ok {
-		return nil
-	}
-	tls, added := catalog.TokenTLS(e)
-	out := &mcpprobe.OAuth{
-		TokenURL: client.TokenURL, ClientID: client.ClientID, Secret: strings.TrimRight(string(secret), "\r\n"),
-		Scopes: client.Scopes, Audience: client.Audience, Resource: client.Resource, TLS: probeTLS(tls, values),
-	}
-	out.TLS.System = added
-	return out
-}
-
-func probeTLS(t *mcpv1.ClientTLS, values map[catalog.Ref][]byte) mcpprobe.TLS {
-	if t == nil {
-		return mcpprobe.TLS{}
-	}
-	out := mcpprobe.TLS{ServerName: t.ServerName}
-	if t.CA != nil {
-		for _, ref := range catalog.TLSRefs(&mcpv1.ClientTLS{CA: t.CA}) {
-			out.CAPEM = values[ref]
-		}
-	}
-	if c := t.ClientCertificateRef; c != nil {
-		out.CertPEM = values[catalog.Ref{Kind: catalog.RefSecret, Name: c.Name, Key: corev1.TLSCertKey}]
-		out.KeyPEM = values[catalog.Ref{Kind: catalog.RefSecret, Name: c.Name, Key: corev1.TLSPrivateKeyKey}]
-	}
-	return out
 }

@@ -88,23 +88,23 @@ func TestPodsTrouble(t *testing.T) {
 			if test.pod != nil {
 				test.pod(pod)
 			}
-			got := podsTrouble(w.scope())
+			got := w.scope().world().Trouble()
 			if test.reason == "" {
 				if got != nil {
 					t.Errorf("trouble where there is none: %+v", got)
 				}
 				return
 			}
-			if got == nil || got.reason != test.reason {
+			if got == nil || got.Reason != test.reason {
 				t.Fatalf("trouble %+v, want %s", got, test.reason)
 			}
 			for _, part := range append(test.messages, "web-1") {
-				if !strings.Contains(got.message, part) {
-					t.Errorf("message %q lacks %q", got.message, part)
+				if !strings.Contains(got.Message, part) {
+					t.Errorf("message %q lacks %q", got.Message, part)
 				}
 			}
-			if strings.Contains(got.message, podSecret) {
-				t.Errorf("message repeats what the container said: %q", got.message)
+			if strings.Contains(got.Message, podSecret) {
+				t.Errorf("message repeats what the container said: %q", got.Message)
 			}
 			w.pass()
 		})
@@ -125,13 +125,13 @@ func TestWorstTrouble(t *testing.T) {
 		state(&pod.Status.ContainerStatuses[0])
 	}
 	for range 5 {
-		if got := podsTrouble(w.scope()); got.reason != mcpv1.ReasonImagePullFailed || !strings.Contains(got.message, "web-a") {
+		if got := w.scope().world().Trouble(); got.Reason != mcpv1.ReasonImagePullFailed || !strings.Contains(got.Message, "web-a") {
 			t.Errorf("told is %+v", got)
 		}
 	}
 	w.pods = nil
 	w.deployment.Status.Conditions = refusedPods(w.now)
-	if got := podsTrouble(w.scope()); got == nil || got.reason != mcpv1.ReasonPodsNotCreated || strings.Contains(got.message, podSecret) {
+	if got := w.scope().world().Trouble(); got == nil || got.Reason != mcpv1.ReasonPodsNotCreated || strings.Contains(got.Message, podSecret) {
 		t.Errorf("told is %+v", got)
 	}
 }
@@ -140,7 +140,7 @@ func TestWorstTrouble(t *testing.T) {
 func TestPullSecretIsNamed(t *testing.T) {
 	w := newWorld(t, `{type: Container, container: {image: i}, workload: {imagePullSecrets: [{name: regcred}]}}`)
 	isWaiting("ErrImagePull")(&unproved(w).Status.ContainerStatuses[0])
-	if got := podsTrouble(w.scope()); got == nil || !strings.Contains(got.message, "regcred") {
+	if got := w.scope().world().Trouble(); got == nil || !strings.Contains(got.Message, "regcred") {
 		t.Errorf("told is %+v", got)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/catalog"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/prober"
 	"github.com/espalier-dev/espalier/internal/resources"
 )
@@ -127,19 +128,19 @@ var steps = []struct {
 		}
 	}},
 	{"a pod is probed", func(w *walker) {
-		if pod := w.anyPod(); pod != nil && dialable(pod) {
+		if pod := w.anyPod(); pod != nil && podstate.Dialable(pod) {
 			w.observe(pod, prober.Proved, w.serves[pod.Name])
 		}
 	}},
 	{"all pods are probed", func(w *walker) {
 		for _, pod := range w.pods {
-			if dialable(pod) {
+			if podstate.Dialable(pod) {
 				w.observe(pod, prober.Proved, w.serves[pod.Name])
 			}
 		}
 	}},
 	{"a pod fails", func(w *walker) {
-		if pod := w.anyPod(); pod != nil && dialable(pod) {
+		if pod := w.anyPod(); pod != nil && podstate.Dialable(pod) {
 			w.failing(pod, mcpprobe.Timeout, mcpprobe.StepInitialize)
 		}
 	}},
@@ -214,7 +215,7 @@ func (w *walker) checkServer(status mcpv1.MCPServerStatus) {
 	}
 	serving, failing := 0, 0
 	for _, pod := range w.pods {
-		if !takesTraffic(pod) {
+		if !podstate.TakesTraffic(pod) {
 			continue
 		}
 		serving++
@@ -251,7 +252,7 @@ func (w *walker) checkServed(conditions []metav1.Condition) {
 	want := catalog.CompileTool(w.tools[0]).EntryDigest
 	for _, pod := range w.pods {
 		seen, ok := w.targets[string(pod.UID)]
-		if !takesTraffic(pod) || !ok || seen.Verdict != prober.Proved {
+		if !podstate.TakesTraffic(pod) || !ok || seen.Verdict != prober.Proved {
 			continue
 		}
 		if got, remembered := w.known[seen.Pod.CatalogDigest]; !remembered || got != want {

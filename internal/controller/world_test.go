@@ -22,6 +22,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/catalog"
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 	"github.com/espalier-dev/espalier/internal/podreport"
+	"github.com/espalier-dev/espalier/internal/podstate"
 	"github.com/espalier-dev/espalier/internal/prober"
 	"github.com/espalier-dev/espalier/internal/references"
 	"github.com/espalier-dev/espalier/internal/resources"
@@ -178,7 +179,7 @@ func (w *world) scope() *serverScope {
 	if resources.HasPods(w.server) {
 		s.children[childKey{"Service", "web-mcp"}] = resources.Service(w.server)
 	}
-	sortPods(s.pods)
+	podstate.Sort(s.pods)
 	s.observation = prober.Observation{Known: true, Lagging: w.lagging}
 	for _, id := range sortedKeys(w.targets) {
 		s.observation.Targets = append(s.observation.Targets, w.targets[id])

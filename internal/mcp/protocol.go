@@ -108,6 +108,18 @@ const (
 	HeaderParamPrefix     = "Mcp-Param-"     // modern only
 )
 
+// MirroredName is the parameter of a method that Mcp-Name mirrors, empty for
+// none.
+func MirroredName(method string) string {
+	switch method {
+	case MethodToolsCall, MethodPromptsGet:
+		return "name"
+	case MethodResourcesRead:
+		return "uri"
+	}
+	return ""
+}
+
 // Keys of _meta that the modern revision defines.
 const (
 	MetaProtocolVersion    = "io.modelcontextprotocol/protocolVersion"

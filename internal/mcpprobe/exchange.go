@@ -69,7 +69,7 @@ func newExchange(ctx context.Context, c *Client, t Target) (*exchange, *failure)
 	if problem != "" {
 		return nil, &failure{outcome: InvalidTarget, step: StepDial, cause: problem}
 	}
-	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && t.DialAddress == "" && !c.opts.Policy.Allows(addr) {
+	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && t.DialAddress == "" && t.Dial == nil && !c.opts.Policy.Allows(addr) {
 		// Said here too, since a proxy would dial it out of sight.
 		return nil, &failure{outcome: ProbeDenied, step: StepDial}
 	}

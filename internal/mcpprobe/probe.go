@@ -68,6 +68,9 @@ func (c *Client) once(ctx context.Context, t Target, r *Report) (token string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r.Steps = append(r.Steps, e.steps...)
+	if n := len(e.sessions); n > 0 {
+		r.Diagnostics.SessionID = words(e.sessions[n-1].id, e.secrets)
+	}
 	return e.keptToken
 }
 
@@ -121,7 +124,12 @@ func (e *exchange) tools(ctx context.Context, w *lister, r *Report) *failure {
 		return nil
 	}
 	set := newToolSet(w.warnings, e.secrets)
-	f := w.list(ctx, toolsListing, set.add)
+	f := w.list(ctx, toolsListing, func(entry []byte, page int) bool {
+		if e.target.Tool != nil {
+			e.target.Tool(entry)
+		}
+		return set.add(entry, page)
+	})
 	if f != nil && w.h.capabilities == nil && f.rpc != nil && f.rpc.notFound() {
 		r.Tools.State = ToolsNotDeclared
 		return nil

@@ -164,6 +164,9 @@ type Diagnostics struct {
 	PeerWords string
 	// Cause is the text of a network error, at most 200 bytes.
 	Cause string
+	// SessionID is that of the session that the server opened last, at most
+	// 200 bytes; empty for none.
+	SessionID string
 }
 
 // Facts is a digest of what a status may say of the report: two reports with

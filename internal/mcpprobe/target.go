@@ -3,7 +3,11 @@
 
 package mcpprobe
 
-import "time"
+import (
+	"context"
+	"net"
+	"time"
+)
 
 // Target is one endpoint and how it is reached. All header values, tokens and
 // keys in it are secret: they reach the wire and nothing else.
@@ -16,6 +20,9 @@ type Target struct {
 	// DialAddress is "ip:port" to dial instead of the URL's host; empty to
 	// resolve the host. The Host header and the TLS name stay the URL's.
 	DialAddress string
+	// Dial, when set, makes the connections to the target in place of the
+	// network: a tunnel, of which the policy is not asked.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Host overrides the Host header and, unless TLS.ServerName is set, the
 	// TLS server name.
 	Host string
@@ -46,6 +53,10 @@ type Target struct {
 	// a modern server that says of itself what it said then is not asked for
 	// them again. Nil to read the lists.
 	Kept *Report
+	// Tool, if set, is given each definition that the server lists as a tool,
+	// in its own words, for the eyes of a person who probes by hand. It must
+	// not keep the slice.
+	Tool func(definition []byte)
 	// Timeout of the whole probe; DefaultTimeout when 0.
 	Timeout time.Duration
 }

@@ -95,6 +95,10 @@ func struck(s string, secrets []string) string {
 	return s
 }
 
+// Strike replaces the secret values of headers, and their parts, in a text that
+// is to be shown.
+func Strike(text string, values ...string) string { return struck(text, secretsOf(values...)) }
+
 // secretsOf are the strings of t that must not come back in Diagnostics, the
 // longest first. A value like "Bearer x" is kept whole and by its parts.
 func secretsOf(values ...string) []string {

@@ -97,7 +97,11 @@ func (c *Client) newTransport(t Target, addressOf func(string) string) (*transpo
 	dialer := &net.Dialer{Control: c.opts.Policy.control, Timeout: t.Timeout}
 	tr.Transport = &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, addressOf(address))
+			dial := dialer.DialContext
+			if t.Dial != nil {
+				dial = t.Dial
+			}
+			conn, err := dial(ctx, network, addressOf(address))
 			if err != nil {
 				return nil, err
 			}
@@ -109,7 +113,7 @@ func (c *Client) newTransport(t Target, addressOf func(string) string) (*transpo
 		DisableCompression:     true, // bodies are inflated under our own bounds
 		MaxResponseHeaderBytes: c.opts.Bounds.HeaderBytes,
 	}
-	if t.DialAddress == "" {
+	if t.DialAddress == "" && t.Dial == nil {
 		tr.Proxy = c.opts.Proxy
 	}
 	return tr, nil
@@ -141,23 +145,29 @@ func dialHostInstead(dialAddress string) func(string) string {
 }
 
 func tlsConfig(t Target) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.TLS.ServerName}
-	if config.ServerName == "" && t.Host != "" {
+	config, err := t.TLS.Config()
+	if err == nil && config.ServerName == "" && t.Host != "" {
 		config.ServerName = (&url.URL{Host: t.Host}).Hostname()
 	}
-	if len(t.TLS.CAPEM) > 0 {
+	return config, err
+}
+
+// Config for a client of crypto/tls. The error holds nothing of the material.
+func (t *TLS) Config() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	if len(t.CAPEM) > 0 {
 		config.RootCAs = x509.NewCertPool()
-		if t.TLS.System {
+		if t.System {
 			if system, err := x509.SystemCertPool(); err == nil {
 				config.RootCAs = system
 			}
 		}
-		if !config.RootCAs.AppendCertsFromPEM(t.TLS.CAPEM) {
+		if !config.RootCAs.AppendCertsFromPEM(t.CAPEM) {
 			return nil, errors.New("no certificate in the CA bundle")
 		}
 	}
-	if len(t.TLS.CertPEM) > 0 || len(t.TLS.KeyPEM) > 0 {
-		pair, err := tls.X509KeyPair(t.TLS.CertPEM, t.TLS.KeyPEM)
+	if len(t.CertPEM) > 0 || len(t.KeyPEM) > 0 {
+		pair, err := tls.X509KeyPair(t.CertPEM, t.KeyPEM)
 		if err != nil {
 			return nil, errors.New("the client certificate and its key cannot be used")
 		}

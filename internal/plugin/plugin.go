@@ -10,11 +10,21 @@ package plugin
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/espalier-dev/espalier/internal/plugin/call"
+	"github.com/espalier-dev/espalier/internal/plugin/catalogdocs"
+	"github.com/espalier-dev/espalier/internal/plugin/desktop"
 	"github.com/espalier-dev/espalier/internal/plugin/env"
+	"github.com/espalier-dev/espalier/internal/plugin/fleet"
+	"github.com/espalier-dev/espalier/internal/plugin/importing"
+	"github.com/espalier-dev/espalier/internal/plugin/lists"
+	"github.com/espalier-dev/espalier/internal/plugin/probing"
+	"github.com/espalier-dev/espalier/internal/plugin/promise"
+	"github.com/espalier-dev/espalier/internal/plugin/why"
 	"github.com/espalier-dev/espalier/internal/version"
 )
 
@@ -45,14 +55,31 @@ Flags for the cluster, the user and the namespace are those of kubectl.`,
 	)
 	e := env.New(streams)
 	e.AddFlags(root)
+	root.SetUsageTemplate(withoutKubectlFlags(root.UsageTemplate()))
 	add := func(group string, commands ...*cobra.Command) {
 		for _, command := range commands {
 			command.GroupID = group
 			root.AddCommand(command)
 		}
 	}
-	_ = add
+	add(groupFleet, fleet.NewGet(e), why.NewWhy(e))
+	add(groupUse, lists.NewTools(e), lists.NewResources(e), lists.NewPrompts(e), call.New(e), probing.New(e))
+	add(groupUse, desktop.NewConnect(e), desktop.NewConfig(e))
+	add(groupFiles, importing.NewImport(e), catalogdocs.NewDocs(e), promise.NewContract(e))
 	return root
+}
+
+// withoutKubectlFlags leaves kubectl's own two dozen flags out of each help:
+// the root has them as its own, all others as inherited ones.
+func withoutKubectlFlags(template string) string {
+	local := "{{if .HasAvailableLocalFlags}}"
+	template = strings.Replace(template, local, "{{if and .HasParent .HasAvailableLocalFlags}}", 1)
+	inherited, end := "{{if .HasAvailableInheritedFlags}}", "{{if .HasHelpSubCommands}}"
+	from, to := strings.Index(template, inherited), strings.Index(template, end)
+	if from < 0 || to < from {
+		return template
+	}
+	return template[:from] + "\n\n\"kubectl options\" lists the flags for the cluster, the user and the namespace." + template[to:]
 }
 
 // Run runs the command line and returns its exit code; env.ExitCodes says

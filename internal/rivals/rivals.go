@@ -65,6 +65,12 @@ func Labels(namespaces []string) map[string]string {
 	return out
 }
 
+// Covers reports whether an operator whose Lease bears those labels works on
+// namespace.
+func Covers(labels map[string]string, namespace string) bool {
+	return overlap(labels, Labels([]string{namespace}))
+}
+
 // Lock is the lock of leader election, which is not to be had while a rival
 // leads.
 type Lock struct {

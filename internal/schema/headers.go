@@ -14,6 +14,16 @@ import (
 // annotation marks a parameter that clients mirror into Mcp-Param-NAME.
 const annotation = "x-mcp-header"
 
+// ErrHeaders is what the error of an input schema is whose annotations are
+// unsound: clients must not call such a tool by HTTP.
+var ErrHeaders = errors.New("unsound " + annotation)
+
+// headersError is an ErrHeaders with a text of its own.
+type headersError struct{ error }
+
+// Is is for errors.Is.
+func (headersError) Is(target error) bool { return target == ErrHeaders }
+
 // HeaderParam is one parameter that is mirrored into a header.
 type HeaderParam struct {
 	// Name after "Mcp-Param-".

@@ -47,7 +47,7 @@ func CompileInput(raw json.RawMessage) (*Schema, error) {
 		return nil, errors.New(`the schema of a tool's input must have "type": "object" at its root`)
 	}
 	if s.headers, err = headerParams(object); err != nil {
-		return nil, bounded(err.Error())
+		return nil, headersError{bounded(err.Error())}
 	}
 	s.numbers = numbersOf(object)
 	s.trivial = isTrivial(object)

@@ -10,6 +10,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strconv"
+	"time"
 )
 
 // ErrTooLarge says that one event is larger than it may be.
@@ -27,7 +29,14 @@ type Event struct {
 // stream's end cuts off is none.
 type Reader struct {
 	// Max bounds one event, in bytes; 0 leaves it to the reader below.
-	Max    int64
+	Max int64
+	// LastID is the id of the event that ended last, one without data too, or
+	// of the last before it that had one: what Last-Event-ID is to say.
+	LastID string
+	// Retry is how long the stream wants to be left alone before it is opened
+	// again; 0 when it did not say.
+	Retry time.Duration
+
 	r      *bufio.Reader
 	size   int64
 	begun  bool
@@ -45,12 +54,14 @@ func (e *Reader) Next() (Event, error) {
 	var ev Event
 	e.size = 0
 	hasData := false
+	id := e.LastID
 	for {
 		line, err := e.line()
 		if err != nil {
 			return Event{}, err
 		}
 		if len(line) == 0 {
+			e.LastID = id
 			if hasData && len(ev.Data) > 0 {
 				return ev, nil
 			}
@@ -68,6 +79,14 @@ func (e *Reader) Next() (Event, error) {
 			hasData = true
 		case "event":
 			ev.Kind = string(value)
+		case "id":
+			if !bytes.ContainsRune(value, 0) {
+				id = string(value)
+			}
+		case "retry":
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+				e.Retry = time.Duration(ms) * time.Millisecond
+			}
 		}
 	}
 }

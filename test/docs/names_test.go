@@ -168,8 +168,8 @@ func TestFlagsExist(t *testing.T) {
 	known := map[string]bool{}
 	// A flag is declared by a literal that holds its name.
 	declared := regexp.MustCompile(`"([a-z][a-z0-9-]+)", `)
-	for _, program := range []string{"manager", "server"} {
-		files, err := filepath.Glob(filepath.Join(root, "cmd", program, "*.go"))
+	for _, program := range []string{"cmd/manager", "cmd/server", "internal/plugin/*"} {
+		files, err := filepath.Glob(filepath.Join(root, program, "*.go"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ var verb = regexp.MustCompile(`%(\.\d+)?[a-z%]`)
 func fragments(t *testing.T) []string {
 	t.Helper()
 	seen := map[string]bool{}
-	for _, dir := range []string{"controller", "catalog", "mcpprobe", "resources"} {
+	for _, dir := range []string{"controller", "catalog", "mcpprobe", "podstate", "resources"} {
 		err := fs.WalkDir(os.DirFS(filepath.Join(root, "internal", dir)), ".", func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -109,7 +109,8 @@ func run(ctx context.Context, o options) (err error) {
 			all = append(all, figures)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", f, err)
+			// What was measured until then is worth reading.
+			return errors.Join(fmt.Errorf("%s: %w", f, err), report(os.Stdout, all))
 		}
 	}
 	return report(os.Stdout, all)

@@ -26,9 +26,9 @@ const (
 	// quiet is for how long no write must be seen before the fleet counts as
 	// settled.
 	quiet = 10 * time.Second
-	// followTimeout is longer than what internal/prober promises for a server
-	// that fails: interval, threshold x timeout and 6 s.
-	followTimeout = 2 * time.Minute
+	// followTimeout is far longer than what internal/prober promises for a server
+	// that fails (interval, threshold x timeout and 6 s): here all fail at once.
+	followTimeout = 10 * time.Minute
 	// repairs is how many Deployments are deleted, one after the other.
 	repairs = 5
 )
@@ -79,12 +79,18 @@ func measure(ctx context.Context, o options, f fleet, dir, binary string) (_ *fi
 		return nil, err
 	}
 	m := &figures{fleet: f}
-	for _, phase := range []func(context.Context, options, *figures) error{
-		s.measureStart, s.measureRest, s.measureHoles, s.measureRestart, s.measureRepair, s.measureUnready, s.measure503,
+	for _, phase := range []struct {
+		name    string
+		measure func(context.Context, options, *figures) error
+	}{
+		{"start", s.measureStart}, {"rest", s.measureRest}, {"black holes", s.measureHoles}, {"restart", s.measureRestart},
+		{"repair", s.measureRepair}, {"pods that are not ready", s.measureUnready}, {"503", s.measure503},
 	} {
-		if err := phase(ctx, o, m); err != nil {
-			return m, err
+		began := time.Now()
+		if err := phase.measure(ctx, o, m); err != nil {
+			return m, fmt.Errorf("%s: %w", phase.name, err)
 		}
+		fmt.Fprintf(os.Stderr, "%s: %s took %s\n", f, phase.name, time.Since(began).Round(time.Second))
 	}
 	return m, nil
 }

@@ -50,7 +50,15 @@ type KeepAliver interface {
 }
 
 // TooLargeError says that a message was passed over.
-type TooLargeError struct{ Limit int64 }
+type TooLargeError struct {
+	Limit int64
+	// Head and Tail are how it began and ended, KeptEnds bytes at most; nil
+	// where that is not known.
+	Head, Tail []byte
+}
+
+// KeptEnds is how much is kept of either end of a message that is too large.
+const KeptEnds = 1 << 10
 
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the message is larger than %d bytes", e.Limit)

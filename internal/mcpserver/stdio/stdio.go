@@ -7,6 +7,7 @@ package stdio
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -101,12 +102,21 @@ func (c *Conn) Read(_ context.Context, limit int64) ([]byte, error) {
 
 // line reads up to the next line feed. The last line may lack one.
 func (c *Conn) line(limit int64) ([]byte, error) {
-	var line []byte
+	var line, tail []byte
 	size := int64(0)
 	for {
 		part, err := c.in.ReadSlice('\n')
 		if size += int64(len(part)); size <= limit+1 {
 			line = append(line, part...)
+		} else {
+			if len(line) < duplex.KeptEnds {
+				line = append(line, part[:min(len(part), duplex.KeptEnds)]...)
+			}
+			if tail == nil {
+				tail = bytes.Clone(line[max(0, len(line)-duplex.KeptEnds):])
+			}
+			tail = append(tail, part[max(0, len(part)-duplex.KeptEnds):]...)
+			tail = tail[max(0, len(tail)-duplex.KeptEnds):]
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
@@ -114,7 +124,7 @@ func (c *Conn) line(limit int64) ([]byte, error) {
 		case err != nil && !(errors.Is(err, io.EOF) && size > 0):
 			return nil, err
 		case size > limit+1:
-			return nil, &duplex.TooLargeError{Limit: limit}
+			return nil, &duplex.TooLargeError{Limit: limit, Head: line[:min(len(line), duplex.KeptEnds)], Tail: tail}
 		}
 		return line, nil
 	}

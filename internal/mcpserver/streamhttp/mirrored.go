@@ -17,11 +17,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/schema"
 )
 
-// mirroredName is what of a method's parameters stands in Mcp-Name too.
-var mirroredName = map[string]string{
-	mcp.MethodToolsCall: "name", mcp.MethodPromptsGet: "name", mcp.MethodResourcesRead: "uri",
-}
-
 // checkHeaders holds the mirrored headers of a modern request against its
 // body, so that what routed on the former and what runs the latter agree.
 func checkHeaders(ctx context.Context, header http.Header, request *engine.Request) (int, *wire.Error) {
@@ -32,8 +27,8 @@ func checkHeaders(ctx context.Context, header http.Header, request *engine.Reque
 	if m.Method == mcp.MethodSubscriptionsListen && !accepts(header["Accept"], mediaStream) {
 		return http.StatusNotAcceptable, &wire.Error{Code: mcp.CodeInvalidRequest, Message: "send Accept: application/json, text/event-stream"}
 	}
-	key, named := mirroredName[m.Method]
-	if !named {
+	key := mcp.MirroredName(m.Method)
+	if key == "" {
 		return 0, nil
 	}
 	name, ok := m.Params.Text(key)

@@ -99,4 +99,3 @@ func ClusterError(err error) error {
 	}
 	return err
 }
-

@@ -22,7 +22,7 @@ const (
 )
 
 // No is an answer that is no. It was told already, and is not printed.
-var No = errors.New("the answer is no") //nolint:errname,staticcheck // It reads env.No.
+var No = errors.New("the answer is no") //nolint:errname,revive,staticcheck // It reads env.No.
 
 // hinted is an error with what to try.
 type hinted struct {
@@ -40,6 +40,15 @@ func Hint(err error, hint string) error {
 	return hinted{err, hint}
 }
 
+// HintOf gives what the user can try, empty for none.
+func HintOf(err error) string {
+	var h hinted
+	if errors.As(err, &h) {
+		return h.hint
+	}
+	return ""
+}
+
 // Finish prints err, and what to try, and returns the exit code.
 func Finish(out io.Writer, err error) int {
 	switch {
@@ -51,9 +60,8 @@ func Finish(out io.Writer, err error) int {
 		return ExitError
 	}
 	fmt.Fprintf(out, "error: %v\n", err)
-	var h hinted
-	if errors.As(err, &h) {
-		fmt.Fprintf(out, "%s\n", h.hint)
+	if hint := HintOf(err); hint != "" {
+		fmt.Fprintf(out, "%s\n", hint)
 	}
 	return ExitError
 }

@@ -3,12 +3,12 @@
 
 // Command runner runs the public MCP conformance suite and counts what passed:
 //
-//	runner -node NODE -suite INDEX.JS -out FOLDER [-probe COMMAND]
+//	runner -node NODE -suite INDEX.JS -out FOLDER [-probe COMMAND] [-plugin COMMAND]
 //	  [-expected FILE] [-inspector INDEX.JS [-inspect URL]] [-local PORT,PORT...] NAME=URL...
 //
 // Each URL is judged by all that each revision requires of a server, -probe by
-// what it requires of a client that connects and lists. What is not scored is
-// shown. The totals are written to FOLDER/totals. The exit status is 1
+// what it requires of a client that connects and lists, -plugin by what it
+// requires of one that calls as well. What is not scored is shown. The totals are written to FOLDER/totals. The exit status is 1
 // when something failed that -expected does not name, or when something
 // passed that it names.
 package main
@@ -31,6 +31,7 @@ var revisions = []string{"2026-07-28", "2025-11-25"}
 type options struct {
 	suite     suite
 	probe     string
+	plugin    string
 	inspector string
 	// inspected is where the inspector looks, at the targets when empty.
 	inspected string
@@ -49,7 +50,8 @@ func main() {
 	flag.StringVar(&o.suite.script, "suite", "", "script of @modelcontextprotocol/conformance")
 	flag.StringVar(&o.suite.out, "out", "", "folder for results")
 	flag.StringVar(&o.suite.expected, "expected", "", "YAML file of scenarios that are expected to fail")
-	flag.StringVar(&o.probe, "probe", "", "client to judge")
+	flag.StringVar(&o.probe, "probe", "", "client to judge that only lists")
+	flag.StringVar(&o.plugin, "plugin", "", "client to judge that lists and calls")
 	flag.StringVar(&o.inspector, "inspector", "", "script of @modelcontextprotocol/inspector, to list and call by it too")
 	flag.StringVar(&o.inspected, "inspect", "", "URL that the inspector lists and calls at; each server's by default")
 	flag.StringVar(&o.title, "title", "CONFORMANCE", "first words of the totals")
@@ -81,8 +83,8 @@ func (o *options) parse(args []string) error {
 		}
 		o.targets = append(o.targets, target{name, url})
 	}
-	if len(o.targets) == 0 {
-		return errors.New("name a server as NAME=URL")
+	if len(o.targets) == 0 && o.probe == "" && o.plugin == "" {
+		return errors.New("name a server as NAME=URL, or a client")
 	}
 	if len(o.ports) > 0 && len(o.ports) != len(o.targets) {
 		return errors.New("-local names as many ports as there are servers")
@@ -114,14 +116,23 @@ func run(ctx context.Context, o *options) error {
 		totals = append(totals, fmt.Sprintf("%s %s %d/%d", o.title, name, s.passed, s.total))
 		bad = bad || !s.good()
 	}
-	if o.probe != "" {
-		s, err := o.suite.client(ctx, o.probe)
+	for _, c := range []struct {
+		title, command string
+		scenarios      []scenario
+	}{{"probe", o.probe, probeScenarios}, {"plugin", o.plugin, pluginScenarios}} {
+		if c.command == "" {
+			continue
+		}
+		s, err := o.suite.client(ctx, c.title, c.command, c.scenarios)
 		if err != nil {
 			return err
 		}
-		add("probe", s)
+		add(c.title, s)
 	}
 	for _, revision := range revisions {
+		if len(o.targets) == 0 {
+			break
+		}
 		var sum score
 		for _, t := range o.targets {
 			s, err := o.suite.server(ctx, t, revision)

@@ -18,13 +18,34 @@ import (
 // suite is the program that judges.
 type suite struct{ node, script, out, expected string }
 
-// clientScenarios are those of a client that connects and lists and does no
+// scenario of a client, by one revision.
+type scenario struct{ name, revision string }
+
+// probeScenarios are those of a client that connects and lists and does no
 // more: others want it to call tools, or to log in at an authorization server.
-var clientScenarios = []struct{ scenario, revision string }{
+var probeScenarios = []scenario{
 	{"initialize", "2025-11-25"},
 	{"request-metadata", "2026-07-28"},
 	{"http-standard-headers", "2026-07-28"},
 	{"json-schema-ref-no-deref", "2026-07-28"},
+}
+
+// pluginScenarios are those of a client that lists and calls. Left out is what
+// logs in at an authorization server: kubectl mcp is given its credentials.
+var pluginScenarios = []scenario{
+	{"initialize", "2025-11-25"},
+	{"tools_call", "2025-11-25"},
+	{"elicitation-sep1034-client-defaults", "2025-11-25"},
+	{"json-schema-2020-12-preservation", "2025-11-25"},
+	{"sse-retry", "2025-11-25"},
+	{"tools_call", "2026-07-28"},
+	{"request-metadata", "2026-07-28"},
+	{"sep-2322-client-request-state", "2026-07-28"},
+	{"http-standard-headers", "2026-07-28"},
+	{"http-custom-headers", "2026-07-28"},
+	{"http-invalid-tool-headers", "2026-07-28"},
+	{"json-schema-ref-no-deref", "2026-07-28"},
+	{"json-schema-2020-12-preservation", "2026-07-28"},
 }
 
 // run runs the suite and gives what it printed. ok is false when it ended
@@ -148,8 +169,9 @@ func show(title string, s score, scored []string, results map[string]*result) {
 	}
 }
 
-// client judges a client. The suite gives it the URL as its last argument.
-func (s *suite) client(ctx context.Context, command string) (score, error) {
+// client judges a client by scenarios. The suite gives it the URL as its last
+// argument.
+func (s *suite) client(ctx context.Context, title, command string, scenarios []scenario) (score, error) {
 	command, err := filepath.Abs(command)
 	if err != nil {
 		return score{}, err
@@ -158,30 +180,36 @@ func (s *suite) client(ctx context.Context, command string) (score, error) {
 	if err != nil {
 		return score{}, err
 	}
-	got := score{accepted: true, total: len(clientScenarios)}
-	scored := make([]string, 0, len(clientScenarios))
+	got := score{accepted: true, total: len(scenarios)}
+	scored := make([]string, 0, len(scenarios))
 	all := map[string]*result{}
-	for _, c := range clientScenarios {
-		folder := filepath.Join(s.out, "client", c.scenario)
+	for _, c := range scenarios {
+		folder := filepath.Join(s.out, title, c.revision, c.name)
 		if err := os.RemoveAll(folder); err != nil {
 			return score{}, err
 		}
-		output, ok, err := s.run(ctx, "client", "--command", command, "--scenario", c.scenario, "--spec-version", c.revision,
+		output, ok, err := s.run(ctx, "client", "--command", command, "--scenario", c.name, "--spec-version", c.revision,
 			"--expected-failures", baseline, "-o", folder)
 		if err != nil {
 			return score{}, fmt.Errorf("judge %s: %w\n%s", command, err, output)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "output.txt"), []byte(output), 0o600); err != nil {
+			return score{}, err
 		}
 		results, err := read(folder)
 		if err != nil {
 			return score{}, err
 		}
-		maps.Copy(all, results)
-		scored = append(scored, c.scenario)
-		if r := results[c.scenario]; ok && r != nil && r.passed() {
-			got.passed++
+		name := c.name + " " + c.revision
+		scored = append(scored, name)
+		if r := results[c.name]; r != nil {
+			all[name] = r
+			if ok && r.passed() {
+				got.passed++
+			}
 		}
 		got.accepted = got.accepted && ok
 	}
-	show("probe", got, scored, all)
+	show(title, got, scored, all)
 	return got, nil
 }

@@ -27,6 +27,10 @@ func (s *Session) negotiate(ctx context.Context) error {
 		return s.legacy(ctx, "")
 	}
 	offered, err := s.discover(ctx)
+	if err != nil && ReasonOf(err) == UnsupportedProtocol && slices.Contains(offered, mcp.ModernVersions[0]) {
+		// It names the very version that it was asked in: it may know better now.
+		offered, err = s.discover(ctx)
+	}
 	if err == nil || s.options.Protocol == serverconfig.ProtocolModern {
 		return err
 	}
@@ -114,6 +118,7 @@ func (s *Session) discovered(raw []byte) (offered []string, err error) {
 	}
 	s.revision = r
 	s.declared(result.Get("capabilities"))
+	s.introduced(result)
 	s.ttl, s.private = Caching(result)
 	return offered, nil
 }
@@ -163,6 +168,7 @@ func (s *Session) initialized(ctx context.Context, raw []byte) error {
 	s.revision = revision{version: agreed}
 	s.carrier.agree(s.revision)
 	s.declared(result.Get("capabilities"))
+	s.introduced(result)
 	return s.carrier.notify(ctx, &message{method: mcp.NotificationInitialized})
 }
 
@@ -186,6 +192,19 @@ func (s *Session) declared(raw []byte) {
 	a.Logging, _ = has("logging")
 	a.Subscribe = string(member(capabilities.Get("resources"), "subscribe")) == "true"
 	s.abilities = a
+}
+
+// introduced reads what the server says of itself.
+func (s *Session) introduced(result wire.Object) {
+	info := result.Get("serverInfo")
+	if info == nil {
+		info = member(result.Get("_meta"), mcp.MetaServerInfo)
+	}
+	text := func(raw []byte) string { out, _ := wire.Text(raw); return out }
+	s.introduction = Introduction{
+		Name: text(member(info, "name")), Title: text(member(info, "title")), Version: text(member(info, "version")),
+		Instructions: text(result.Get("instructions")),
+	}
 }
 
 // Caching reads ttlMs and cacheScope of a result.

@@ -59,7 +59,7 @@ func newHTTP(options *Options, hear func(incoming), asks *asks) *httpCarrier {
 	c := &httpCarrier{options: options, hear: hear, asks: asks, slot: make(chan struct{}, maxBehind), posts: options.URL}
 	c.life, c.stop = context.WithCancel(context.Background())
 	own := *options.HTTP
-	own.CheckRedirect = sameOriginOnly
+	own.CheckRedirect = SameOriginOnly
 	// Connections of its own: one that leads to a peer that went bad must not
 	// outlive the session and fail the next one, too.
 	if pool, ok := own.Transport.(*http.Transport); ok {
@@ -69,9 +69,9 @@ func newHTTP(options *Options, hear func(incoming), asks *asks) *httpCarrier {
 	return c
 }
 
-// sameOriginOnly follows what keeps method and origin: any other redirect
+// SameOriginOnly is a policy of redirects that follows what keeps method and origin: any other redirect
 // would carry a credential away or turn the request into a GET.
-func sameOriginOnly(request *http.Request, via []*http.Request) error {
+func SameOriginOnly(request *http.Request, via []*http.Request) error {
 	first := via[0]
 	if len(via) > maxRedirects || request.Method != first.Method || request.URL.Scheme != first.URL.Scheme ||
 		!strings.EqualFold(request.URL.Host, first.URL.Host) || request.URL.User != nil {
@@ -161,7 +161,7 @@ func (c *httpCarrier) request(ctx context.Context, m *message) (result []byte, e
 	case typeJSON:
 		return c.fromJSON(response, m)
 	case typeSSE:
-		return c.fromStream(response, m)
+		return c.fromStream(ctx, response, m)
 	}
 	return nil, &Error{Reason: NotMCP, Status: response.StatusCode}
 }
@@ -245,28 +245,6 @@ func (c *httpCarrier) fromJSON(response *http.Response, m *message) ([]byte, err
 		c.takeFor(m, in)
 	}
 	return result, err
-}
-
-func (c *httpCarrier) fromStream(response *http.Response, m *message) ([]byte, error) {
-	events := sse.NewReader(response.Body)
-	events.Max = c.options.MaxBytes
-	for {
-		event, err := events.Next()
-		switch {
-		case errors.Is(err, sse.ErrTooLarge):
-			return nil, &Error{Reason: TooLarge, Status: response.StatusCode}
-		case err != nil:
-			return nil, &Error{Reason: ConnectionLost, Status: response.StatusCode, Cause: err}
-		case event.Kind != "" && event.Kind != "message":
-			continue
-		}
-		for _, in := range parseAll(event.Data) {
-			if in.answers(m.id) {
-				return in.outcome(response.StatusCode)
-			}
-			c.takeFor(m, in)
-		}
-	}
 }
 
 // takeFor deals with what came with the answer to m.

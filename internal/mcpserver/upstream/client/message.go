@@ -27,6 +27,9 @@ type message struct {
 	// traceparent and tracestate are the trace context, in headers as well as
 	// in meta; empty for none.
 	traceparent, tracestate string
+	// lastEvent is after which event of a stream the server is to go on; empty
+	// for none.
+	lastEvent string
 	// hear takes a notification that came with the answer, or leaves it.
 	hear func(incoming) bool
 }
@@ -95,6 +98,9 @@ func (m *message) headers(r revision, into http.Header) {
 		if m.tracestate != "" {
 			into.Set(tracing.HeaderTracestate, m.tracestate)
 		}
+	}
+	if m.lastEvent != "" {
+		into.Set(headerLastEventID, m.lastEvent)
 	}
 	if !r.modern {
 		return

@@ -68,8 +68,10 @@ type Session struct {
 	options   *Options
 	revision  revision
 	abilities Abilities
-	ttl       *time.Duration
-	private   bool
+	// introduction is set by the handshake.
+	introduction Introduction
+	ttl          *time.Duration
+	private      bool
 
 	asks     *asks
 	ids      atomic.Int64
@@ -153,6 +155,12 @@ func (s *Session) Version() string { return s.revision.version }
 
 // Abilities are what the server declares.
 func (s *Session) Abilities() Abilities { return s.abilities }
+
+// Introduction is what a server says of itself, in its own words.
+type Introduction struct{ Name, Title, Version, Instructions string }
+
+// Introduction gives what the server said of itself at the handshake.
+func (s *Session) Introduction() Introduction { return s.introduction }
 
 // Changed holds a value after the server told of a change of one of its lists.
 func (s *Session) Changed() <-chan struct{} { return s.changed }
