@@ -4,8 +4,10 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -85,9 +87,12 @@ var _ = Describe("kubectl mcp", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(os.Symlink(harness.PluginBinary(), filepath.Join(path, "kubectl-mcp"))).To(Succeed())
 		Expect(os.Symlink(script, filepath.Join(path, "kubectl_complete-mcp"))).To(Succeed())
-		GinkgoT().Setenv("PATH", path+":"+os.Getenv("PATH"))
-		GinkgoT().Setenv("KUBECONFIG", ns.Kubeconfig)
-		Expect(ns.Kubectl(ctx, "__complete", "mcp", "call", "-n", ns.Name, "")).To(And(ContainSubstring("sealed"), ContainSubstring("fake")))
+		// kubectl takes no flags before a plugin's name.
+		kubectl := exec.CommandContext(ctx, cmp.Or(os.Getenv("KUBECTL"), "kubectl"), "__complete", "mcp", "call", "-n", ns.Name, "")
+		kubectl.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), "KUBECONFIG="+ns.Kubeconfig)
+		offered, err := kubectl.CombinedOutput()
+		Expect(err).NotTo(HaveOccurred(), string(offered))
+		Expect(string(offered)).To(And(ContainSubstring("sealed"), ContainSubstring("fake")))
 
 		By("The probe sees each replica")
 		Expect(run(1, "probe", "sealed").Stdout).To(ContainSubstring("AuthRequired"))
