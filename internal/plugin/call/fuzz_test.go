@@ -5,6 +5,7 @@ package call
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"unicode"
@@ -29,7 +30,7 @@ func FuzzResult(f *testing.F) {
 		streams, _, out, _ := genericiooptions.NewTestIOStreams()
 		c := &command{Env: env.New(streams), output: formats[uint(format)%uint(len(formats))]}
 		err := c.print("tool", raw)
-		if (err == nil || err == env.No) && c.output != "text" && !json.Valid(out.Bytes()) {
+		if (err == nil || errors.Is(err, env.No)) && c.output != "text" && !json.Valid(out.Bytes()) {
 			t.Errorf("%q as %s: %q", raw, c.output, out)
 		}
 	})

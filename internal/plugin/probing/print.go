@@ -97,7 +97,7 @@ func (f *sight) seen() seen {
 	r := &f.report
 	out := seen{
 		URL: f.endpoint.Address(), Pod: f.endpoint.Pod, Outcome: string(r.Outcome), Step: string(r.Step), Message: f.message(),
-		Try: tries[r.Outcome],
+		Try:  tries[r.Outcome],
 		Flaw: string(r.Flaw), HTTPStatus: r.HTTPStatus, RPCCode: r.RPCCode, MediaType: r.MediaType,
 		Transport: string(r.Transport), Era: string(r.Era), ProtocolVersion: r.ProtocolVersion, Offered: r.Offered,
 		Capabilities: r.Capabilities, Instructions: r.Instructions, SessionID: r.Diagnostics.SessionID,
