@@ -5,91 +5,68 @@ package call
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
+	"unicode"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/espalier-dev/espalier/internal/mcp"
-	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
 	"github.com/espalier-dev/espalier/internal/plugin/env"
 )
 
-// FuzzArguments: whatever a server's schema is, what comes of a person's words
-// is a JSON object, or an error.
-func FuzzArguments(f *testing.F) {
-	f.Add([]byte(forecast), "place.names.en=Oslo", "tags=1")
-	f.Add([]byte(`{"$ref":"#"}`), "a.b=1", "a:={}")
-	f.Add([]byte(`{"anyOf":[{"$ref":"#"},{"$ref":"#/anyOf/0"}],"required":["x",1]}`), "a=1", "a=2")
-	f.Add([]byte(`{"properties":{"a":{"type":["array","string"],"items":false,"enum":[1,"x",null]}}}`), "a=x", ".=")
-	f.Fuzz(func(t *testing.T, schema []byte, one, two string) {
-		s := shapeOf(schema)
-		args, err := assemble([]string{one, two}, s)
-		if err == nil && !wire.IsObject(args) {
-			t.Errorf("%q and %q give %s", one, two, args)
+// FuzzResult: whatever a tool gives is printed, or refused; what goes to a
+// script as JSON is JSON.
+func FuzzResult(f *testing.F) {
+	for _, seed := range []string{
+		`{"content":[{"type":"text","text":"a\u001b[2J"}],"isError":true}`, `{"structuredContent":{"n":1e400}}`, `{"content":null}`, `[]`,
+		`{"content":[{"type":"image","data":"AAAA","mimeType":"image/png"},{"type":"resource","resource":{"uri":"x:/..","blob":"!"}}]}`,
+	} {
+		for i := range formats {
+			f.Add([]byte(seed), i)
+		}
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, format int) {
+		streams, _, out, _ := genericiooptions.NewTestIOStreams()
+		c := &command{Env: env.New(streams), output: formats[uint(format)%uint(len(formats))]}
+		err := c.print("tool", raw)
+		if (err == nil || errors.Is(err, env.No)) && c.output != "text" && !json.Valid(out.Bytes()) {
+			t.Errorf("%q as %s: %q", raw, c.output, out)
+		}
+	})
+}
+
+// FuzzSchema: whatever a tool's schema is, the words that are offered for it
+// are fit for a line of a shell, and words make an object or an error.
+func FuzzSchema(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"object","properties":{"a":{"type":"array","items":{"$ref":"#/$defs/n"}},"b.c":{"enum":["x","\u202e"]}},"required":["a","a"],"$defs":{"n":{"type":"number"}}}`,
+		`{"$ref":"#"}`, `{"properties":{"a":{"$ref":"#/properties/a"}}}`, `{"required":{},"properties":[]}`, `null`, `{"allOf":[{"$ref":"#"},{"$ref":"#"}]}`,
+	} {
+		f.Add([]byte(seed), "a.b=1")
+		f.Add([]byte(seed), "b:={}")
+		f.Add([]byte(seed), "")
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, word string) {
+		s := shapeOf(raw)
+		if strings.ContainsFunc(word, unicode.IsControl) {
+			return // What the user wrote is offered back as it is.
+		}
+		offered, _ := offer(s, nil, word)
+		for _, o := range offered {
+			value, description, _ := strings.Cut(o, "\t")
+			if strings.ContainsFunc(value, unicode.IsControl) || strings.ContainsFunc(description, unicode.IsControl) {
+				t.Errorf("offers %q", o)
+			}
+		}
+		args, err := assemble([]string{word}, s)
+		if err == nil && !json.Valid(args) {
+			t.Errorf("%q makes %q", word, args)
 		}
 		if err == nil {
 			_ = missing(args, s)
 		}
-		offered, _ := offer(s, []string{one}, two)
-		for _, word := range offered {
-			if strings.ContainsAny(word, "\n\x1b") {
-				t.Errorf("a shell is offered %q", word)
-			}
-		}
-	})
-}
-
-// FuzzResult: any result is printed, or is an error; a terminal sees no escape
-// in what is said about it.
-func FuzzResult(f *testing.F) {
-	f.Add([]byte(`{"content":[{"type":"text","text":"x"},{"type":"image","data":"AA==","mimeType":"image/\u001bpng"}],"structuredContent":[1]}`))
-	f.Add([]byte(`{"content":[{"type":"resource","resource":{"blob":"?"}},{"type":"\u001b[2J","resource":{}}],"isError":true}`))
-	f.Add([]byte(`{"content":{}}`))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, format := range formats {
-			streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-			c := &command{Env: env.New(streams), output: format}
-			_ = c.print("tool", raw)
-			if strings.Contains(errOut.String(), "\x1b") {
-				t.Errorf("said %q", errOut)
-			}
-			if format != "text" && out.Len() > 0 && !wire.Valid(out.Bytes()[:out.Len()-1]) {
-				t.Errorf("-o %s printed %q", format, out)
-			}
-		}
-	})
-}
-
-// FuzzQuestion: whatever a server asks, the answer is a JSON object or an error,
-// and what a person is shown moves no cursor.
-func FuzzQuestion(f *testing.F) {
-	f.Add([]byte(`{"message":"m","requestedSchema":{"type":"object","required":["a"],"properties":{"a":{"type":"integer","default":"\u001b"},"b":{"enum":["x"]}}}}`), "1\nx\ny\n")
-	f.Add([]byte(`{"mode":"url","message":"m","url":"https://x/\u001b[2J"}`), "y\n")
-	f.Add([]byte(`{"requestedSchema":{"properties":{"\u001b":{"type":"array"}}}}`), "a,b\ny\n")
-	f.Fuzz(func(t *testing.T, params []byte, lines string) {
-		a, said := person(lines)
-		answer, err := a.ask(t.Context(), mcp.MethodElicit, json.RawMessage(params))
-		if err == nil && !wire.IsObject(answer) {
-			t.Errorf("answered %s", answer)
-		}
-		// What the person typed is told back to them as it was.
-		if strings.Contains(said.String(), "\x1b") && !strings.Contains(lines, "\x1b") {
-			t.Errorf("shown %q", said)
-		}
-	})
-}
-
-// FuzzRounds: questions of a round are answered all, or not at all.
-func FuzzRounds(f *testing.F) {
-	f.Add([]byte(`{"q":{"method":"elicitation/create","params":{"message":"m"}},"r":{"method":"roots/list"}}`))
-	f.Add([]byte(`{"a\"b":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{}}}}`))
-	f.Add([]byte(`{}`))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		a, _ := person("y\ny\ny\n")
-		out, err := a.askAll(t.Context(), raw)
-		if err == nil && out != nil && !wire.Valid(out) {
-			t.Errorf("answered %s", out)
-		}
+		_ = fields(raw, s)
+		_ = describe(raw)
 	})
 }

@@ -9,37 +9,25 @@ import (
 	"unicode"
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
-	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
-	"github.com/espalier-dev/espalier/internal/plugin/reach"
 )
 
-// FuzzEntry: any definition has a row of one line in each table, and is the same
-// as itself.
-func FuzzEntry(f *testing.F) {
-	f.Add("add", []byte(`{"name":"add","inputSchema":{"properties":{"\n":{"type":"\u001b"}},"required":["\n",1]},"annotations":{"readOnlyHint":1}}`))
-	f.Add("\x1b[2J", []byte(`{"inputSchema":true,"arguments":[{"name":"a\u202eb","required":true},{}],"annotations":[]}`))
-	f.Add("x", []byte(`{"title":5,"mimeType":"\r"}`))
-	f.Fuzz(func(t *testing.T, id string, raw []byte) {
-		if !wire.Valid(raw) {
-			return // A list of definitions is JSON.
-		}
-		all := &client.Lists{}
-		one := []client.Entry{{ID: id, Name: id, Definition: raw}}
-		all.Tools, all.Resources, all.Templates, all.Prompts = one, one, one, one
-		for _, k := range []*kind{&tools, &resources, &prompts} {
-			list := k.of(all)
-			for i := range list {
-				for _, cell := range append(k.row(&list[i]), k.wideRow(&list[i])...) {
+// FuzzEntries: whatever a definition holds, its row is fit for a terminal.
+func FuzzEntries(f *testing.F) {
+	for _, seed := range []string{
+		`{"name":"a\u001b[2J","inputSchema":{"properties":{"b\n":{"type":["string",1]}},"required":[1,"b\n"]},"outputSchema":{},"annotations":{"readOnlyHint":"yes"}}`,
+		`{"uri":"x:/","mimeType":"a\tb","title":"\u202e"}`, `{"arguments":[{"name":"a","required":true},{}]}`, `{"inputSchema":[]}`, `null`, `{"name":1}`,
+	} {
+		f.Add([]byte(seed), "a\u009b")
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, id string) {
+		list := []client.Entry{{ID: id, Definition: raw}}
+		for _, k := range []kind{tools, resources, prompts} {
+			for _, e := range k.of(&client.Lists{Tools: list, Resources: list, Templates: list, Prompts: list}) {
+				for _, cell := range append(k.row(&e), k.wideRow(&e)...) {
 					if strings.ContainsFunc(cell, unicode.IsControl) {
-						t.Errorf("%s: a cell %q", k.name, cell)
+						t.Errorf("%s: %q", k.name, cell)
 					}
 				}
-			}
-			m := merge([]answer{
-				{endpoint: &reach.Endpoint{Pod: "a"}, entries: k.of(all)[:1]}, {endpoint: &reach.Endpoint{Pod: "b"}, entries: k.of(all)[:1]},
-			})
-			if len(m.entries) != 1 || m.entries[0].uneven() {
-				t.Errorf("%s: it is not the same as itself: %+v", k.name, m.entries)
 			}
 		}
 	})

@@ -11,18 +11,21 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpprobe"
 )
 
-// FuzzOdd: whatever a definition is, what is odd in it is said in one line.
+// FuzzOdd: whatever a definition holds, what is odd in it is told in words fit
+// for a terminal.
 func FuzzOdd(f *testing.F) {
-	f.Add([]byte(`{"name":"a\nb","inputSchema":{"type":"object","properties":{"\u001b":{}},"oneOf":5},"outputSchema":{"type":[]}}`))
-	f.Add([]byte(`{"inputSchema":{"type":"object","properties":{"a":{"x-mcp-header":"\n"}}}}`))
-	f.Add([]byte(`{"name":5}`))
-	f.Add([]byte(`[`))
+	for _, seed := range []string{
+		`{"name":"a\u001b[2J","inputSchema":{"type":"object","properties":{"b\n":{"type":"\u001b"}},"anyOf":[]},"outputSchema":[]}`,
+		`{"name":"a","inputSchema":{"$ref":"#"}}`, `{"name":1}`, `{}`, `{"inputSchema":"{","outputSchema":null}`,
+	} {
+		f.Add([]byte(seed))
+	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		o := &oddities{era: mcpprobe.EraLegacy}
 		o.tool(raw)
 		for _, one := range o.all(&mcpprobe.Report{}) {
 			if strings.ContainsFunc(one.Name+one.Detail, unicode.IsControl) {
-				t.Errorf("said %q of %q", one.Detail, one.Name)
+				t.Errorf("%q", one)
 			}
 		}
 	})
