@@ -15,6 +15,12 @@ IMAGE_REGISTRY ?= ghcr.io/espalier-dev
 IMAGE_TAG ?= dev
 PLATFORMS ?= linux/amd64 linux/arm64
 
+# Where "make install-plugin" puts the kubectl plugin; what it is built for, and
+# where its archives will lie (VERSION in it stays as it is).
+PLUGIN_BIN ?= $(HOME)/.local/bin
+PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+PLUGIN_URL ?= https://$(MODULE)/releases/download/VERSION
+
 # The chart's version, a semantic one, and the OCI registry it is pushed to.
 CHART_VERSION ?= $(shell hack/chart version '$(VERSION)')
 CHART_REGISTRY ?= oci://$(IMAGE_REGISTRY)/charts
@@ -143,6 +149,17 @@ docs-session: ## Record the terminal session of README.md and docs/kubectl-mcp.m
 build-plugin: ## Build bin/kubectl-mcp, the kubectl plugin, and put what completes it beside it.
 	@$(GO_BUILD) -o bin/ ./cmd/kubectl-mcp
 	@cp cmd/kubectl-mcp/kubectl_complete-mcp bin/
+
+.PHONY: install-plugin
+install-plugin: build-plugin ## Install the kubectl plugin for the user that runs this, into PLUGIN_BIN.
+	@mkdir -p '$(PLUGIN_BIN)'
+	@install -m 0755 bin/kubectl-mcp '$(PLUGIN_BIN)/kubectl-mcp'
+	@echo '$(PLUGIN_BIN)/kubectl-mcp'
+	@command -v kubectl-mcp >/dev/null || echo 'kubectl finds it once PATH has $(PLUGIN_BIN)'
+
+.PHONY: plugin
+plugin: ## Build the kubectl plugin for PLUGIN_PLATFORMS into bin/plugin: archives, checksums, a manifest for krew.
+	@go run ./hack/plugin -version '$(VERSION)' -platforms '$(PLUGIN_PLATFORMS)' -url '$(PLUGIN_URL)'
 
 .PHONY: images
 images: ## Build both images for PLATFORMS into bin/images, without Docker; images push=yes pushes them to IMAGE_REGISTRY.

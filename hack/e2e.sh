@@ -37,6 +37,7 @@ fixtures() {
   go_image collector collector dev
   go_image fakemcp fakemcp dev
   go_image badchild badchild dev
+  uvx_image
 }
 
 use_cluster

@@ -47,6 +47,14 @@ go_image() {
     build "${binaries[@]}" --entrypoint "/$1"
 }
 
+# uvx_image makes an image whose uvx runs badchild whatever it is asked for,
+# since there is no registry of Python packages.
+uvx_image() {
+  local platform
+  for platform in $(platforms); do cp "$OUT/$platform/badchild" "$OUT/$platform/uvx"; done
+  go_image uvx example-uvx dev
+}
+
 # everything_image makes the image of a third party's MCP server from npm.
 everything_image() {
   deliver example-everything dev "$EVERYTHING_PACKAGE" node --package "$EVERYTHING_PACKAGE"

@@ -40,7 +40,7 @@ commit_before() {
     echo "    $commit does not build."
   done
   if ((${#candidates[@]})); then die 'no commit before this one builds'; fi
-  echo '    This is no checkout of git: the upgrade is from this tree itself.'
+  echo "    No commit can be had ($(git -C "$ROOT" rev-parse HEAD 2>&1 | head -1)): the upgrade is from this tree itself."
   build_variant "$ROOT" before '' manager
   before_from "$ROOT" 'this tree'
 }

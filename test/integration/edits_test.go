@@ -16,7 +16,7 @@ import (
 )
 
 // editTime is by when an edit is told as served.
-const editTime = 5 * time.Second
+const editTime = 30 * time.Second
 
 // quiet is how long nothing must happen to be sure of it.
 const quiet = time.Second

@@ -48,10 +48,10 @@ func TestMain(m *testing.M) {
 
 const (
 	// soon is by when the operator has acted upon an event.
-	soon = 20 * time.Second
+	soon = time.Minute
 	// healed is by when it has noticed that a permission came back: it looks
 	// every 30 s.
-	healed = 60 * time.Second
+	healed = 2 * time.Minute
 	// at is how often a test looks.
 	at = 20 * time.Millisecond
 )

@@ -23,7 +23,7 @@ import (
 )
 
 // back is by when a child that was deleted is back.
-const back = time.Second
+const back = 20 * time.Second
 
 // foreignService is somebody's Service of a child's name; even with our label.
 func foreignService(w *world, labels map[string]string) *corev1.Service {

@@ -32,7 +32,7 @@ func killMarked(mark string) {
 	for range rounds {
 		found := marked(mark)
 		for _, pid := range found {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			kill(pid, syscall.SIGKILL)
 		}
 		if len(found) == 0 {
 			return

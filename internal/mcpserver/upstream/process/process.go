@@ -100,7 +100,7 @@ func Start(o Options) (*Process, error) {
 	p := &Process{mark: mark, stdin: pipes[0], stdout: pipes[1], stderr: newRing(o.MaxStderr, o.Log), done: make(chan struct{}), state: State{Running: true}}
 	p.command = &exec.Cmd{
 		Path: path, Args: o.Command, Env: append(slices.Clip(o.Env), mark), Dir: o.Dir, Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2],
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+		SysProcAttr: attributes(),
 	}
 	children.begin()
 	err = p.command.Start()
@@ -192,7 +192,7 @@ func (p *Process) Write(message []byte) error {
 }
 
 // signal the whole group; that it is gone is no error.
-func (p *Process) signal(s syscall.Signal) { _ = syscall.Kill(-p.command.Process.Pid, s) }
+func (p *Process) signal(s syscall.Signal) { kill(-p.command.Process.Pid, s) }
 
 // Kill ends the group at once.
 func (p *Process) Kill() {
