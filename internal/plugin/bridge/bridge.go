@@ -245,7 +245,7 @@ func (b *bridge) start(m *message) {
 		defer b.running.leave(m)
 		began := time.Now()
 		f := carry(ctx, m)
-		if f == nil || ctx.Err() != nil {
+		if f == nil || ctx.Err() != nil || m.unwanted.Load() {
 			b.o.Log.Debug("Answered", "method", m.Method, "milliseconds", time.Since(began).Milliseconds(), "cancelled", ctx.Err() != nil)
 			return
 		}

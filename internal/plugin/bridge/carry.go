@@ -183,6 +183,8 @@ func (b *bridge) cancel(note *message) {
 	}
 	if r.message.batch {
 		r = &request{r.message, func(error) {}} // Others may wait for the rest.
+	} else {
+		r.message.unwanted.Store(true)
 	}
 	b.work.Go(func() {
 		defer r.cancel(errCancelled)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
@@ -178,10 +179,17 @@ func TestListen(t *testing.T) {
 	s := fakemcp.New()
 	s.Settings.Modern = true
 	ack := `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"l"},"notifications":{"toolsListChanged":true,"resourceSubscriptions":["x://\u0061"]}}}`
+	// Each stream lasts until its own end comes: then the server drains.
+	ends := []chan struct{}{make(chan struct{}), make(chan struct{}), make(chan struct{})}
+	var streams atomic.Int32
 	s.On(mcp.MethodSubscriptionsListen, func(c *fakemcp.Call) {
+		end := ends[streams.Add(1)-1]
 		c.Stream(fakemcp.Data(ack))
-		c.Hang()
-		c.Send(fakemcp.Data(c.Response(map[string]any{"resultType": "complete"}))) // It drains.
+		select {
+		case <-end:
+			c.Send(fakemcp.Data(c.Response(map[string]any{"resultType": "complete"})))
+		case <-c.R.Context().Done():
+		}
 	})
 	at := fake(t, s)
 	r := connect(t, at)
@@ -195,12 +203,12 @@ func TestListen(t *testing.T) {
 	at.set("") // It is cut.
 	at.serve(t, s)
 	r.expectAll(missed...)
-	s.Release() // It ends in good order.
+	close(ends[1]) // It ends in good order.
 	r.expectAll(missed...)
 
 	// The server's refusal is the client's answer.
 	s.On(mcp.MethodSubscriptionsListen, func(c *fakemcp.Call) { c.Error(http.StatusNotFound, -32601, "gone", nil) })
-	s.Release()
+	close(ends[2])
 	r.expect(`{"jsonrpc":"2.0","id":"l","error":{"code":-32601,"message":"gone"}}`)
 
 	// One that tells of nothing is over when the server says so.

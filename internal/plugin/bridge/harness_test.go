@@ -56,6 +56,10 @@ func (p *place) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.address != address { // The server went while it was dialled.
+		_ = c.Close()
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+	}
 	if p.opened == nil {
 		p.opened = map[net.Conn]bool{}
 	}

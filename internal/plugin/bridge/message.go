@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
 	"github.com/espalier-dev/espalier/internal/mcpserver/wire"
@@ -28,6 +29,9 @@ type message struct {
 
 	// ids are those of the requests in it, raw.
 	ids [][]byte
+
+	// unwanted: the client gave it up, and gets no error for it.
+	unwanted atomic.Bool
 
 	mu sync.Mutex
 	// open are the raw ids that are not answered yet.
