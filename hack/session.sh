@@ -33,8 +33,11 @@ trap cleanup EXIT
 
 servers() {
   kubectl create namespace "$NAMESPACE" >/dev/null
-  kubectl config view --flatten >"$work/kubeconfig"
-  export KUBECONFIG=$work/kubeconfig
+  mkdir "$work/.kube"
+  kubectl config view --raw --flatten >"$work/.kube/config"
+  # The session is that of somebody with a kubeconfig in the usual place.
+  export HOME=$work
+  unset KUBECONFIG
   kubectl config set-context --current --namespace="$NAMESPACE" >/dev/null
   kubectl apply -f - >/dev/null <<'YAML'
 apiVersion: mcp.espalier.dev/v1alpha1
@@ -71,8 +74,6 @@ apiVersion: mcp.espalier.dev/v1alpha1
 kind: MCPServer
 metadata: {name: orders}
 spec:
-  type: Container
-  container: {image: "registry.example.test/orders:1.4"}
   workload:
     env:
     - name: ORDERS_TOKEN

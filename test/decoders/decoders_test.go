@@ -58,6 +58,8 @@ var elsewhere = map[string]string{
 	"resources":           "fields of objects that the API server has accepted, and what was rendered here",
 	"keys":                "it encodes, and reads the operator's own Secret by length",
 	"mcpprobe/fakemcp":    "a server for tests",
+	"plugin/reach":        "URLs of the user and of objects that the API server has accepted",
+	"plugin/why":          "URLs of objects that the API server has accepted",
 }
 
 func TestDecodersAreFuzzed(t *testing.T) {

@@ -4,8 +4,10 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -80,6 +82,18 @@ var _ = Describe("kubectl mcp", func() {
 		Expect(run(0, "__complete", "call", "sealed", "sum", "--token-file", token, "").Stdout).To(ContainSubstring("a=\tan integer. The first number"))
 		Expect(run(0, "__complete", "tools", "").Stdout).To(And(ContainSubstring("sealed"), ContainSubstring("fake")))
 
+		path := GinkgoT().TempDir()
+		script, err := filepath.Abs("../../cmd/kubectl-mcp/kubectl_complete-mcp")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.Symlink(harness.PluginBinary(), filepath.Join(path, "kubectl-mcp"))).To(Succeed())
+		Expect(os.Symlink(script, filepath.Join(path, "kubectl_complete-mcp"))).To(Succeed())
+		// kubectl takes no flags before a plugin's name.
+		kubectl := exec.CommandContext(ctx, cmp.Or(os.Getenv("KUBECTL"), "kubectl"), "__complete", "mcp", "call", "-n", ns.Name, "")
+		kubectl.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), "KUBECONFIG="+ns.Kubeconfig)
+		offered, err := kubectl.CombinedOutput()
+		Expect(err).NotTo(HaveOccurred(), string(offered))
+		Expect(string(offered)).To(And(ContainSubstring("sealed"), ContainSubstring("fake")))
+
 		By("The probe sees each replica")
 		Expect(run(1, "probe", "sealed").Stdout).To(ContainSubstring("AuthRequired"))
 		var seen []struct{ Outcome, Pod, URL, Era string }
@@ -96,7 +110,7 @@ var _ = Describe("kubectl mcp", func() {
 		Expect(harness.SetTools(ctx, &pods[0], 2)).To(Succeed())
 		Expect(run(0, "tools", "fake", "--all-pods").Stdout).To(ContainSubstring("tool-2 is not listed by " + pods[1].Name))
 		harness.SetMode(ctx, &pods[0], "garbage")
-		Expect(run(1, "probe", "fake", "--pod", pods[0].Name).Stdout).To(And(ContainSubstring("NotMCP"), ContainSubstring("garbage")))
+		Expect(run(1, "probe", "fake", "--pod", pods[0].Name).Stdout).To(And(ContainSubstring("NotMCP"), ContainSubstring("garbage"), ContainSubstring("kubectl logs "+pods[0].Name)))
 
 		By("A server without pods")
 		ns.Kubectl(ctx, "scale", "mcpserver", "fake", "--replicas=0")

@@ -245,7 +245,7 @@ func expectCause(ctx context.Context, ns *harness.Namespace, s wrong) {
 	Eventually(ctx, func(g Gomega) {
 		d, code := diagnosis(ctx, ns, about)
 		g.Expect(d.Verdict).To(Equal(s.verdict), "%+v", d)
-		g.Expect(code == 0).To(Equal(s.verdict == why.Ready), "exit code %d", code)
+		g.Expect(code).To(Equal(map[bool]int{true: 0, false: 1}[s.verdict == why.Ready]), "the exit code")
 		found := d.Cause
 		if s.cause == "" && len(d.Also) > 0 {
 			found = &d.Also[0]

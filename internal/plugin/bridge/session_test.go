@@ -112,6 +112,8 @@ func TestLostSessionIsFoundByACall(t *testing.T) {
 			r.shake()
 			r.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 			r.until(`"id":1`)
+			// What asks for the standing stream would find the loss, if it came later.
+			eventually(t, "the question for a standing stream", func() bool { return s.Count(fakemcp.GET) == 1 })
 			second := fakemcp.New()
 			second.Settings.Capabilities = s.Settings.Capabilities
 			if unknown != nil {

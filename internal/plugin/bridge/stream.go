@@ -148,6 +148,8 @@ func (l *httpLink) stand(ctx context.Context, to take) *fault {
 		switch {
 		case f != nil && f.gone:
 			return f
+		case f != nil && over(ctx):
+			return nil
 		case f != nil:
 			l.o.Log.Debug("The server's own stream cannot be opened now", "error", f)
 			continue

@@ -161,18 +161,32 @@ func typedAs(kinds []string, text string) (json.RawMessage, bool) {
 		}
 		return quoted(), true
 	}
-	switch {
-	case has("null") && text == "null", has("boolean") && (text == "true" || text == "false"):
-		return json.RawMessage(text), true
-	case has("integer") && isInteger(text), has("number") && isNumber(text):
-		return json.RawMessage(text), true
-	case has("array") && strings.HasPrefix(text, "[") && wire.Valid([]byte(text)),
-		has("object") && strings.HasPrefix(text, "{") && wire.Valid([]byte(text)):
-		return json.RawMessage(text), true
-	case has("string"):
+	for _, kind := range []string{"null", "boolean", "integer", "number", "array", "object"} {
+		if has(kind) && isOf(kind, text) {
+			return json.RawMessage(text), true
+		}
+	}
+	if has("string") {
 		return quoted(), true
 	}
 	return nil, false
+}
+
+// isOf reports whether text is JSON of that type.
+func isOf(kind, text string) bool {
+	switch kind {
+	case "null":
+		return text == "null"
+	case "boolean":
+		return text == "true" || text == "false"
+	case "integer":
+		return isInteger(text)
+	case "number":
+		return isNumber(text)
+	case "array":
+		return strings.HasPrefix(text, "[") && wire.Valid([]byte(text))
+	}
+	return strings.HasPrefix(text, "{") && wire.Valid([]byte(text))
 }
 
 // isNumber reports whether text is a number as JSON writes it.

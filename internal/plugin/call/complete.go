@@ -73,26 +73,7 @@ func describe(definition json.RawMessage) string {
 // first, or the values of the one that is being written.
 func offer(s shape, written []string, word string) ([]string, cobra.ShellCompDirective) {
 	if name, _, begun := strings.Cut(word, "="); begun {
-		var out []string
-		property, _ := s.property(strings.TrimSuffix(name, ":"))
-		values := property.choices()
-		if values == nil && property.is("boolean") {
-			values = []any{true, false}
-		}
-		for _, v := range values {
-			text, ok := v.(string)
-			if !ok {
-				raw, err := json.Marshal(v)
-				if err != nil {
-					continue
-				}
-				text = string(raw)
-			}
-			if whole := name + "=" + text; strings.HasPrefix(whole, word) && env.Line(whole) == whole {
-				out = append(out, whole)
-			}
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
+		return values(s, name, word), cobra.ShellCompDirectiveNoFileComp
 	}
 	given := map[string]bool{}
 	for _, w := range written {
@@ -110,4 +91,28 @@ func offer(s shape, written []string, word string) ([]string, cobra.ShellCompDir
 		out = append(out, cobra.CompletionWithDesc(name+"=", env.Cut(env.Line(strings.TrimSpace(property.expected()+". "+property.description())), 60)))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveKeepOrder
+}
+
+// values that the argument of that name may have, as whole words.
+func values(s shape, name, word string) []string {
+	property, _ := s.property(strings.TrimSuffix(name, ":"))
+	choices := property.choices()
+	if choices == nil && property.is("boolean") {
+		choices = []any{true, false}
+	}
+	var out []string
+	for _, v := range choices {
+		text, ok := v.(string)
+		if !ok {
+			raw, err := json.Marshal(v)
+			if err != nil {
+				continue
+			}
+			text = string(raw)
+		}
+		if whole := name + "=" + text; strings.HasPrefix(whole, word) && env.Line(whole) == whole {
+			out = append(out, whole)
+		}
+	}
+	return out
 }

@@ -14,7 +14,7 @@ import (
 
 // Bounds of what a page shows of one schema.
 const (
-	maxDepth = 5
+	maxDepth = 8
 	maxRows  = 200
 )
 
@@ -33,7 +33,7 @@ func fields(raw json.RawMessage) []field {
 		return nil
 	}
 	w := &walker{root: root}
-	w.object("", root, 0)
+	w.object("", root, []string{"#"})
 	return w.rows
 }
 
@@ -52,7 +52,9 @@ type walker struct {
 	rows []field
 }
 
-func (w *walker) object(path string, schema map[string]any, depth int) {
+// object adds the members of one. within are the references that led here: what
+// refers to itself is shown once.
+func (w *walker) object(path string, schema map[string]any, within []string) {
 	properties, _ := schema["properties"].(map[string]any)
 	required, _ := schema["required"].([]any)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
@@ -65,19 +67,26 @@ func (w *walker) object(path string, schema map[string]any, depth int) {
 		f := field{path: path + name, kind: w.kind(member, 0), required: slices.Contains(required, any(name))}
 		f.what = what(described, member)
 		w.rows = append(w.rows, f)
-		w.below(f.path, member, depth+1)
+		w.below(f.path, described, within)
 	}
 }
 
 // below walks into an object, or the items of a list.
-func (w *walker) below(path string, schema map[string]any, depth int) {
-	if depth >= maxDepth {
-		return
+func (w *walker) below(path string, schema map[string]any, within []string) {
+	for _, step := range []string{"", "[]"} {
+		ref, _ := schema["$ref"].(string)
+		if slices.Contains(within, ref) && ref != "" || len(within) > maxDepth {
+			return
+		}
+		within, schema = slices.Concat(within, []string{ref}), w.resolve(schema)
+		path += step
+		items, ok := schema["items"].(map[string]any)
+		if step != "" || !ok {
+			break
+		}
+		schema = items
 	}
-	if items, ok := schema["items"].(map[string]any); ok {
-		path, schema = path+"[]", w.resolve(items)
-	}
-	w.object(path+".", schema, depth)
+	w.object(path+".", schema, within)
 }
 
 // resolve follows a reference within the schema, as far as it leads anywhere.

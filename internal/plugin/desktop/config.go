@@ -18,6 +18,7 @@ import (
 
 	mcpv1 "github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/plugin/clientconfig"
+	"github.com/espalier-dev/espalier/internal/plugin/complete"
 	"github.com/espalier-dev/espalier/internal/plugin/env"
 )
 
@@ -68,8 +69,9 @@ is never written: what must be added is told on standard error.`,
 		Example: `  kubectl mcp config weather --client claude-desktop
   kubectl mcp config weather files --client vscode > .vscode/mcp.json
   kubectl mcp config weather --client cursor --direct`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(command *cobra.Command, args []string) error { return c.run(command.Context(), args) },
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: complete.Servers(e),
+		RunE:              func(command *cobra.Command, args []string) error { return c.run(command.Context(), args) },
 	}
 	flags := command.Flags()
 	flags.StringVar(&c.client, "client", "generic", "Whose configuration: "+strings.Join(deskNames(), ", ")+".")

@@ -185,10 +185,12 @@ func (f *follower) look(ctx context.Context) error {
 
 // unlessEnded is err, but for what comes of the end that the user made.
 func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // again lists anew after a watch that ended.

@@ -26,7 +26,8 @@ type config struct {
 // entry is one server as a client has it. Placeholders stand as they are.
 type entry struct {
 	name    string
-	command []string // With args.
+	command []string // With args, once all is read.
+	args    []string
 	env     []pair
 	url     string
 	headers []pair
@@ -193,39 +194,43 @@ func entryOf(name string, raw json.RawMessage) entry {
 		e.faults = append(e.faults, "it is not an object")
 		return e
 	}
-	var args []string
 	for _, m := range list {
-		ok := true
-		switch m.name {
-		case "command":
-			e.command, ok = words(m.value)
-		case "args":
-			args, ok = words(m.value)
-			ok = ok && (len(m.value) == 0 || m.value[0] != '"')
-		case "env", "environment":
-			e.env, ok = pairs(m.value)
-		case "url", "serverUrl", "httpUrl":
-			e.url, ok = scalar(m.value)
-		case "headers", "http_headers":
-			e.headers, ok = pairs(m.value)
-		case "cwd":
-			e.cwd, ok = scalar(m.value)
-		case "envFile":
-			e.envFile, ok = scalar(m.value)
-		case "disabled":
-			e.disabled = string(m.value) == "true"
-		case "enabled":
-			e.disabled = string(m.value) == "false"
-		case "type", "transport", "name", "description":
-		default:
-			e.unknown = append(e.unknown, m.name)
-		}
-		if !ok {
+		if !e.take(m) {
 			e.faults = append(e.faults, m.name+" cannot be read")
 		}
 	}
-	e.command = append(e.command, args...)
+	e.command = append(e.command, e.args...)
 	return e
+}
+
+// take reads one member; false where it has another type.
+func (e *entry) take(m member) (ok bool) {
+	ok = true
+	switch m.name {
+	case "command":
+		e.command, ok = words(m.value)
+	case "args":
+		e.args, ok = words(m.value)
+		ok = ok && (len(m.value) == 0 || m.value[0] != '"')
+	case "env", "environment":
+		e.env, ok = pairs(m.value)
+	case "url", "serverUrl", "httpUrl":
+		e.url, ok = scalar(m.value)
+	case "headers", "http_headers":
+		e.headers, ok = pairs(m.value)
+	case "cwd":
+		e.cwd, ok = scalar(m.value)
+	case "envFile":
+		e.envFile, ok = scalar(m.value)
+	case "disabled":
+		e.disabled = string(m.value) == "true"
+	case "enabled":
+		e.disabled = string(m.value) == "false"
+	case "type", "transport", "name", "description":
+	default:
+		e.unknown = append(e.unknown, m.name)
+	}
+	return ok
 }
 
 // words of a list, or one word alone.

@@ -139,26 +139,28 @@ const (
 
 // bounds sees to it that the API takes what was made.
 func (c *conversion) bounds() {
-	long := func(list []string) bool {
-		return slices.ContainsFunc(list, func(s string) bool { return len([]rune(s)) > maxWord || strings.ContainsRune(s, 0) })
-	}
-	if s := c.spec.Stdio; s != nil {
-		switch {
-		case len(s.Command) > maxCommand || len(s.Args) > maxArgs || len(s.Env) > maxEnv:
-			c.leave("it has more than %d words, %d arguments or %d variables", maxCommand, maxArgs, maxEnv)
-		case long(s.Command) || long(s.Args):
-			c.leave("an argument has more than %d characters, or a NUL", maxWord)
-		case !image.MatchString(s.Image) || len(s.Image) > maxImage:
-			c.leave("its image has no proper name")
-		case len(s.Command) == 0 || s.Command[0] == "":
-			c.leave("it names no program")
-		}
-	}
-	if x := c.spec.External; x != nil && len(x.Headers) > maxHeaders {
+	switch s, x := c.spec.Stdio, c.spec.External; {
+	case s != nil:
+		c.processBounds(s)
+	case x == nil:
+		c.leave("it cannot be read")
+	case len(x.Headers) > maxHeaders:
 		c.leave("it has more than %d headers", maxHeaders)
 	}
-	if c.spec.Stdio == nil && c.spec.External == nil {
-		c.leave("it cannot be read")
+}
+
+// processBounds are those of a process.
+func (c *conversion) processBounds(s *mcpv1.StdioSource) {
+	long := func(word string) bool { return len([]rune(word)) > maxWord || strings.ContainsRune(word, 0) }
+	switch {
+	case len(s.Command) > maxCommand || len(s.Args) > maxArgs || len(s.Env) > maxEnv:
+		c.leave("it has more than %d words, %d arguments or %d variables", maxCommand, maxArgs, maxEnv)
+	case slices.ContainsFunc(s.Command, long) || slices.ContainsFunc(s.Args, long):
+		c.leave("an argument has more than %d characters, or a NUL", maxWord)
+	case !image.MatchString(s.Image) || len(s.Image) > maxImage:
+		c.leave("its image has no proper name")
+	case len(s.Command) == 0 || s.Command[0] == "":
+		c.leave("it names no program")
 	}
 }
 

@@ -93,33 +93,46 @@ func (c *conversion) dockerEnv(r *ran) []pair {
 	return out
 }
 
+// told says, of options of docker that are left out, what there is instead.
+var told = map[string]string{
+	"--env-file": "is a file of your machine: put its variables into spec.stdio.env, and its credentials into a Secret",
+	"--publish":  "was left out: nothing but MCP is exposed",
+	"--user":     "was left out: pods run as user 65532; spec.workload.podTemplate can change that",
+	"--memory":   "was left out: set spec.workload.resources",
+	"--cpus":     "was left out: set spec.workload.resources",
+	"--add-host": "was left out: name a host that the cluster resolves",
+}
+
+// longNames of short options.
+var longNames = map[string]string{
+	"-v": "--volume", "--net": "--network", "-p": "--publish", "-P": "--publish", "--publish-all": "--publish", "-u": "--user", "-m": "--memory",
+}
+
 // options says which of docker's cannot be carried.
 func (c *conversion) options(r *ran) {
 	for _, o := range r.others {
-		name := o.name
+		name := cmp.Or(longNames[o.name], o.name)
 		switch {
 		case slices.Contains(harmless, name):
-		case name == "-v" || name == "--volume" || name == "--mount":
-			c.note("%s %s was left out: mount a volume of the cluster there with spec.workload.volumes and volumeMounts", name, mounted(o.value))
-		case name == "--network" || name == "--net":
-			if o.value == "host" {
-				c.note("%s host was left out: the pod has a network of its own, and localhost is the pod", name)
-			} else if o.value != "bridge" && o.value != "none" {
-				c.note("%s was left out: what is reached there must be reachable in the cluster, as a Service", name)
-			}
-		case name == "--env-file":
-			c.note("--env-file is a file of your machine: put its variables into spec.stdio.env, and its credentials into a Secret")
-		case name == "-p" || name == "--publish" || name == "-P" || name == "--publish-all":
-			c.note("%s was left out: nothing but MCP is exposed", name)
-		case name == "-u" || name == "--user":
-			c.note("%s was left out: pods run as user 65532; spec.workload.podTemplate can change that", name)
-		case name == "-m" || name == "--memory" || name == "--cpus":
-			c.note("%s was left out: set spec.workload.resources", name)
-		case name == "--add-host":
-			c.note("--add-host was left out: name a host that the cluster resolves")
+		case name == "--volume" || name == "--mount":
+			c.note("%s %s was left out: mount a volume of the cluster there with spec.workload.volumes and volumeMounts", o.name, mounted(o.value))
+		case name == "--network":
+			c.network(o)
+		case told[name] != "":
+			c.note("%s %s", o.name, told[name])
 		default:
-			c.note("the option %s of docker was left out: see spec.workload.podTemplate", name)
+			c.note("the option %s of docker was left out: see spec.workload.podTemplate", o.name)
 		}
+	}
+}
+
+func (c *conversion) network(o pair) {
+	switch o.value {
+	case "bridge", "none":
+	case "host":
+		c.note("%s host was left out: the pod has a network of its own, and localhost is the pod", o.name)
+	default:
+		c.note("%s was left out: what is reached there must be reachable in the cluster, as a Service", o.name)
 	}
 }
 

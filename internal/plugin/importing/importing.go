@@ -215,6 +215,7 @@ func count(n int, what string) string {
 // named is a flag that may be given several times, as NAME=VALUE.
 type named struct{ values *map[string]string }
 
+// Set takes one.
 func (n *named) Set(text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok || name == "" {
@@ -227,6 +228,8 @@ func (n *named) Set(text string) error {
 	return nil
 }
 
+// String has no default to tell.
 func (n *named) String() string { return "" }
 
+// Type is what the help calls it.
 func (n *named) Type() string { return "NAME=VALUE" }

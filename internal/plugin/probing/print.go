@@ -24,8 +24,10 @@ func proxy(r *http.Request) (*url.URL, error) { return http.ProxyFromEnvironment
 type sight struct {
 	endpoint *reach.Endpoint
 	byURL    bool
-	report   mcpprobe.Report
-	odd      oddities
+	// namespace of the pod.
+	namespace string
+	report    mcpprobe.Report
+	odd       oddities
 }
 
 // seen is a sight in JSON. Durations are in milliseconds.
@@ -35,6 +37,7 @@ type seen struct {
 	Outcome         string   `json:"outcome"`
 	Step            string   `json:"step"`
 	Message         string   `json:"message"`
+	Try             string   `json:"try,omitempty"`
 	Flaw            string   `json:"flaw,omitempty"`
 	HTTPStatus      int      `json:"httpStatus,omitempty"`
 	RPCCode         int      `json:"rpcCode,omitempty"`
@@ -72,15 +75,29 @@ type timing struct {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// message is the operator's, without what is meant for its spec alone.
+// message is the operator's.
 func (f *sight) message() string {
-	return mcpprobe.Message(&f.report, mcpprobe.Where{External: f.byURL})
+	return mcpprobe.Message(&f.report, mcpprobe.Where{External: f.byURL, Pod: f.endpoint.Pod, Namespace: f.namespace})
+}
+
+// tries are what can be tried at a terminal; the operator's messages are for
+// who writes a spec.
+var tries = map[mcpprobe.Outcome]string{
+	mcpprobe.AuthRequired:     "Give a credential with --header or --token-file.",
+	mcpprobe.AuthUnverified:   "Give a credential with --header or --token-file, or another URL.",
+	mcpprobe.AuthRejected:     "Check what --header or --token-file gives.",
+	mcpprobe.TLSUntrusted:     "Name the authority's certificate with --server-ca.",
+	mcpprobe.HostRejected:     "Give a name that the server allows with --host.",
+	mcpprobe.Timeout:          "Give it more time with --timeout.",
+	mcpprobe.UnexpectedStatus: "Try another path, or another --transport.",
+	mcpprobe.NotMCP:           "Try another path or port, or another --transport.",
 }
 
 func (f *sight) seen() seen {
 	r := &f.report
 	out := seen{
 		URL: f.endpoint.Address(), Pod: f.endpoint.Pod, Outcome: string(r.Outcome), Step: string(r.Step), Message: f.message(),
+		Try:  tries[r.Outcome],
 		Flaw: string(r.Flaw), HTTPStatus: r.HTTPStatus, RPCCode: r.RPCCode, MediaType: r.MediaType,
 		Transport: string(r.Transport), Era: string(r.Era), ProtocolVersion: r.ProtocolVersion, Offered: r.Offered,
 		Capabilities: r.Capabilities, Instructions: r.Instructions, SessionID: r.Diagnostics.SessionID,
@@ -131,7 +148,11 @@ func (c *command) printText(s seen) {
 	if s.Outcome == string(mcpprobe.Proved) {
 		verdict = style.Good(s.Outcome)
 	}
-	fmt.Fprintf(c.Out, "%s: %s\n\n", verdict, s.Message)
+	fmt.Fprintf(c.Out, "%s: %s\n", verdict, s.Message)
+	if s.Try != "" {
+		fmt.Fprintf(c.Out, "Here: %s\n", s.Try)
+	}
+	fmt.Fprintln(c.Out)
 	line := func(title, value string) {
 		if value != "" {
 			fmt.Fprintf(c.Out, "%-14s%s\n", title, value)

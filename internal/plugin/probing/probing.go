@@ -117,6 +117,9 @@ func (c *command) probe(ctx context.Context, client *mcpprobe.Client, p *reach.E
 	}
 	t.Timeout = c.Timeout
 	out := &sight{endpoint: p, byURL: reach.IsURL(server)}
+	if p.Pod != "" {
+		out.namespace, _ = c.Namespace() // Its pods were found in it.
+	}
 	t.Tool = out.odd.tool
 	out.report = client.Probe(ctx, t)
 	out.odd.era = out.report.Era

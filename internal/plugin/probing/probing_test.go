@@ -98,7 +98,7 @@ func TestNotProved(t *testing.T) {
 		"no one":   {[]string{"http://127.0.0.1:1/mcp?key=hunter2"}, []string{"ConnectionRefused: ", "Cause", "URL           http://127.0.0.1:1/mcp\n"}},
 		"json":     {[]string{url, "--header", "X-Api-Key: hunter2", "-o", "json"}, []string{`"outcome": "AuthRejected"`, `"httpStatus": 401`}},
 		"pinned":   {[]string{url, "--transport", "SSE"}, []string{"the event stream"}},
-		"no token": {[]string{url}, []string{"AuthUnverified: "}},
+		"no token": {[]string{url}, []string{"AuthUnverified: ", "Here: Give a credential with --header"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

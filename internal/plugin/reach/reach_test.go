@@ -342,7 +342,7 @@ func TestExplain(t *testing.T) {
 	s, address := serve(t, false, "x")
 	tests := map[string]struct{ mode, address, want, hint string }{
 		"refused": {"ok", refused, "nothing listens at the address (ConnectionRefused)", "kubectl mcp why"},
-		"auth":    {"auth", address, "wants a credential (UpstreamAuthRequired (HTTP 401))", "--token-file"},
+		"auth":    {"auth", address, "wants a credential (AuthRequired (HTTP 401))", "--token-file"},
 		"html":    {"html", address, "no MCP message (NotMCP (HTTP 200))", "kubectl mcp probe"},
 		"refuse":  {"refuse", address, "refused the handshake (HandshakeRejected (HTTP 200)): error -32603: no", "kubectl mcp probe"},
 	}

@@ -88,9 +88,14 @@ func (s *Selection) find(ctx context.Context, e *env.Env, name string) ([]*Endpo
 	if err != nil || s.AllPods {
 		return replicas, err
 	}
+	return chosen(replicas, name, s.Pod)
+}
+
+// chosen is the replica of that name, as the one endpoint.
+func chosen(replicas []*Endpoint, server, pod string) ([]*Endpoint, error) {
 	var names []string
 	for _, p := range replicas {
-		if p.Pod == s.Pod {
+		if p.Pod == pod {
 			return []*Endpoint{p}, nil
 		}
 		if p.Pod != "" {
@@ -98,9 +103,9 @@ func (s *Selection) find(ctx context.Context, e *env.Env, name string) ([]*Endpo
 		}
 	}
 	if names == nil {
-		return nil, fmt.Errorf("MCPServer %q is external and has no pods", name)
+		return nil, fmt.Errorf("MCPServer %q is external and has no pods", server)
 	}
-	return nil, env.Hint(fmt.Errorf("MCPServer %q has no replica %q that can be talked to", name, s.Pod), "There are: "+strings.Join(names, ", "))
+	return nil, env.Hint(fmt.Errorf("MCPServer %q has no replica %q that can be talked to", server, pod), "There are: "+strings.Join(names, ", "))
 }
 
 // ByURL is the endpoint at a URL, which this machine dials by itself.

@@ -49,7 +49,9 @@ func Explain(p *Endpoint, err error) error {
 }
 
 func (p *Endpoint) explain(e *client.Error) error {
-	text := fmt.Sprintf("%s: %s (%s)", p.Name(), e.Message(), e.Error())
+	// The shared server's word for it tells its upstreams from itself.
+	word := strings.TrimPrefix(e.Error(), "Upstream")
+	text := fmt.Sprintf("%s: %s (%s)", p.Name(), e.Message(), word)
 	hint := hints[e.Reason]
 	var rpc *client.RPCError
 	if errors.As(e.Cause, &rpc) {

@@ -91,7 +91,7 @@ func (r *RegistrationFacts) specStep() Step {
 
 // namesStep: the servers that it names exist.
 func (r *RegistrationFacts) namesStep() Step {
-	step := Step{Name: "servers", State: OK, Message: fmt.Sprintf("It names %d servers, and they exist.", len(r.Servers))}
+	step := Step{Name: "servers", State: OK, Message: fmt.Sprintf("All MCPServers that it names exist (%d).", len(r.Servers))}
 	switch {
 	case len(r.Missing) > 0:
 		step.State, step.Reason, step.blocks = Broken, mcpv1.ReasonServerNotFound, true

@@ -124,7 +124,7 @@ func (p *page) chain(steps []Step) {
 		}
 		line := fmt.Sprintf("  %-*s  ", width, s.Name)
 		indent := strings.Repeat(" ", utf8.RuneCountInString(line)+8+2)
-		lines := wrap(said, p.width-len(indent))
+		lines := p.wrap(said, len(indent))
 		fmt.Fprintln(p.out, strings.TrimRight(line+state+"  "+lines[0], " "))
 		for _, more := range lines[1:] {
 			fmt.Fprintln(p.out, indent+more)
@@ -134,17 +134,28 @@ func (p *page) chain(steps []Step) {
 
 // text prints text behind a prefix, broken where the terminal ends.
 func (p *page) text(prefix, text string) {
-	lines := wrap(text, p.width-len(prefix))
+	lines := p.wrap(text, len(prefix))
 	fmt.Fprintln(p.out, prefix+lines[0])
 	for _, more := range lines[1:] {
 		fmt.Fprintln(p.out, strings.Repeat(" ", len(prefix))+more)
 	}
 }
 
-// wrap breaks text between words into lines of at most width; a width below 20
-// is no terminal. Leading blanks stay.
+// least is how narrow a column of text may become.
+const least = 16
+
+// wrap breaks text that stands behind indent columns where the terminal ends.
+func (p *page) wrap(text string, indent int) []string {
+	if p.width == 0 {
+		return []string{text}
+	}
+	return wrap(text, max(p.width-indent, least))
+}
+
+// wrap breaks text between words into lines of at most width. Leading blanks
+// stay.
 func wrap(text string, width int) []string {
-	if width < 20 || utf8.RuneCountInString(text) <= width {
+	if utf8.RuneCountInString(text) <= width {
 		return []string{text}
 	}
 	var out []string

@@ -69,8 +69,9 @@ func newHTTP(options *Options, hear func(incoming), asks *asks) *httpCarrier {
 	return c
 }
 
-// SameOriginOnly is a policy of redirects that follows what keeps method and origin: any other redirect
-// would carry a credential away or turn the request into a GET.
+// SameOriginOnly is a policy of redirects. It follows what keeps method and
+// origin: any other redirect would carry a credential away or turn the request
+// into a GET.
 func SameOriginOnly(request *http.Request, via []*http.Request) error {
 	first := via[0]
 	if len(via) > maxRedirects || request.Method != first.Method || request.URL.Scheme != first.URL.Scheme ||
