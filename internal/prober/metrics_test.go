@@ -142,7 +142,7 @@ func TestScrapeWhileProbing(t *testing.T) {
 		defer w.stop()
 		var work sync.WaitGroup
 		work.Go(func() {
-			for range 200 {
+			for range 100 {
 				if _, err := registry.Gather(); err != nil {
 					t.Error(err)
 				}
@@ -150,7 +150,7 @@ func TestScrapeWhileProbing(t *testing.T) {
 		})
 		for range 4 {
 			work.Go(func() {
-				for i := range 2000 {
+				for i := range 500 {
 					k := Key{Namespace: "team-a", Name: strconv.Itoa(i)}
 					w.p.Ensure(k, spec(pod(strconv.Itoa(i))))
 				}
@@ -158,7 +158,7 @@ func TestScrapeWhileProbing(t *testing.T) {
 		}
 		work.Wait()
 		synctest.Wait()
-		if got := len(series(t, registry)); got < 2000*5 {
+		if got := len(series(t, registry)); got < 500*5 {
 			t.Errorf("%d series", got)
 		}
 	})
