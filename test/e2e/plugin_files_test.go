@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/espalier-dev/espalier/api/v1alpha1"
 	"github.com/espalier-dev/espalier/internal/plugin/manifest"
@@ -81,7 +82,13 @@ var _ = Describe("kubectl mcp, with files", func() {
 			t.Spec.Description = "Buy something."
 			t.Spec.InputSchema = &v1alpha1.JSON{Raw: []byte(`{"type":"object","properties":{"count":{"type":"integer","maximum":10}}}`)}
 		})
-		ns.Create(ctx, shop, buy, harness.Tool("sell", "shop", harness.Says(`"sold"`)))
+		ofShop := v1alpha1.RegistrationSpec{ServerRefs: []v1alpha1.ServerRef{{Name: "shop"}}}
+		prices := &v1alpha1.MCPResource{ObjectMeta: harness.Meta("prices"), Spec: v1alpha1.MCPResourceSpec{RegistrationSpec: ofShop}}
+		prices.Spec.URI, prices.Spec.Description, prices.Spec.Text = "shop://prices", "What things cost.", ptr.To("A pear: 1")
+		order := &v1alpha1.MCPPrompt{ObjectMeta: harness.Meta("order"), Spec: v1alpha1.MCPPromptSpec{RegistrationSpec: ofShop}}
+		order.Spec.Description, order.Spec.Arguments = "Order well.", []v1alpha1.PromptArgument{{Name: "what", Required: ptr.To(true)}}
+		order.Spec.Messages = []v1alpha1.PromptMessage{{Role: v1alpha1.RoleUser, Content: v1alpha1.PromptContent{Type: v1alpha1.ContentText, Text: "Order."}}}
+		ns.Create(ctx, shop, buy, harness.Tool("sell", "shop", harness.Says(`"sold"`)), prices, order)
 		ns.AwaitServer(ctx, "shop", harness.ReadyTimeout, harness.Ready, harness.Is(v1alpha1.ConditionSynced, metav1.ConditionTrue))
 		server := &v1alpha1.MCPServer{}
 		Eventually(ctx, func(g Gomega) {
@@ -94,6 +101,10 @@ var _ = Describe("kubectl mcp, with files", func() {
 			Expect(out.Code).To(Equal(code), "%v\n%s%s", args, out.Stdout, out.Stderr)
 			return out
 		}
+
+		By("resources and prompts")
+		Expect(ran(0, "resources", "shop").Stdout).To(Equal("URI             NAME     TYPE         DESCRIPTION\nshop://prices   prices   text/plain   What things cost.\n"))
+		Expect(ran(0, "prompts", "shop", "--all-pods").Stdout).To(Equal("NAME    REPLICAS   ARGUMENTS   DESCRIPTION\norder   2/2        what        Order well.\n\nAll 2 replicas list the same.\n"))
 
 		By("docs")
 		page := ran(0, "docs", "shop").Stdout
