@@ -103,7 +103,7 @@ var _ = Describe("kubectl mcp, with files", func() {
 		}
 
 		By("resources and prompts")
-		Expect(ran(0, "resources", "shop").Stdout).To(Equal("URI             NAME     TYPE         DESCRIPTION\nshop://prices   prices   text/plain   What things cost.\n"))
+		Expect(ran(0, "resources", "shop").Stdout).To(Equal("URI             NAME     TYPE   DESCRIPTION\nshop://prices   prices   -      What things cost.\n"))
 		Expect(ran(0, "prompts", "shop", "--all-pods").Stdout).To(Equal("NAME    REPLICAS   ARGUMENTS   DESCRIPTION\norder   2/2        what        Order well.\n\nAll 2 replicas list the same.\n"))
 
 		By("docs")
