@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -91,13 +90,13 @@ func (l *httpLink) exchangeOnce(ctx, patience context.Context, m *message, to ta
 	if m.Method == mcp.MethodInitialize {
 		l.opened(response.Header.Get(mcp.HeaderSessionID))
 	}
-	switch mediaType(response.Header) {
+	switch client.MediaType(response.Header) {
 	case typeJSON:
 		return l.whole(response, m, to)
 	case typeSSE:
 		return l.stream(ctx, response, m, to)
 	}
-	return notMCP(fmt.Sprintf("media type %q", mediaType(response.Header)))
+	return notMCP(fmt.Sprintf("media type %q", client.MediaType(response.Header)))
 }
 
 // post sends a message.
@@ -309,13 +308,3 @@ func (l *httpLink) close(ctx context.Context) {
 
 // drop implements link.
 func (l *httpLink) drop() { l.client.CloseIdleConnections() }
-
-// mediaType without its parameters; a broken parameter does not spoil it.
-func mediaType(header http.Header) string {
-	bare, _, _ := strings.Cut(header.Get("Content-Type"), ";")
-	kind, _, err := mime.ParseMediaType(bare)
-	if err != nil {
-		return ""
-	}
-	return kind
-}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/mcp"
+	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 	"github.com/espalier-dev/espalier/internal/sse"
 )
 
@@ -119,7 +120,7 @@ func (l *httpLink) open(ctx, patience context.Context, last string) (*http.Respo
 	if f != nil {
 		return nil, f
 	}
-	if response.StatusCode/100 == 2 && mediaType(response.Header) == typeSSE {
+	if response.StatusCode/100 == 2 && client.MediaType(response.Header) == typeSSE {
 		return response, nil
 	}
 	defer response.Body.Close()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/espalier-dev/espalier/internal/plugin/env"
 	"github.com/espalier-dev/espalier/internal/plugin/manifest"
 )
 
@@ -78,7 +79,7 @@ func page(name string, m *manifest.Manifest) string {
 	var b strings.Builder
 	title := cmp.Or(m.Server.Title, m.Server.Name, name)
 	fmt.Fprintf(&b, "# %s\n", inline(title))
-	facts := []string{count(len(m.Tools), "tool"), count(len(m.Resources), "resource"), count(len(m.Templates), "resource template"), count(len(m.Prompts), "prompt")}
+	facts := []string{env.Count(len(m.Tools), "tool"), env.Count(len(m.Resources), "resource"), env.Count(len(m.Templates), "resource template"), env.Count(len(m.Prompts), "prompt")}
 	fmt.Fprintf(&b, "\n%s.", strings.Join(facts, ", "))
 	if m.Server.Name != "" {
 		fmt.Fprintf(&b, " The server calls itself %s", code(m.Server.Name))
@@ -96,13 +97,6 @@ func page(name string, m *manifest.Manifest) string {
 	resources(&b, "Resource templates", m.Templates)
 	prompts(&b, m.Prompts)
 	return b.String()
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // head is what each entry begins with.

@@ -5,13 +5,10 @@ package catalogdocs
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -20,9 +17,8 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 	"github.com/espalier-dev/espalier/internal/plugin/manifest"
+	"github.com/espalier-dev/espalier/internal/plugin/plugintest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func entry(id, definition string) client.Entry {
 	return client.Entry{ID: id, Definition: json.RawMessage(definition)}
@@ -52,19 +48,7 @@ func shop() *manifest.Manifest {
 }
 
 func TestPage(t *testing.T) {
-	got := page("shop", shop())
-	if *update {
-		if err := os.WriteFile("testdata/shop.md", []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile("testdata/shop.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("testdata/shop.md (-want +got), written anew with -update:\n%s", diff)
-	}
+	plugintest.Golden(t, "shop.md", page("shop", shop()))
 }
 
 // shape is what a Markdown parser sees: headings, tables with their sizes, and

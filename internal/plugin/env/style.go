@@ -15,8 +15,7 @@ type Style struct{ on bool }
 // Style of what the command prints: colours only on a terminal, and not where
 // NO_COLOR is set (no-color.org) or the terminal is dumb.
 func (e *Env) Style() Style {
-	file, ok := e.Out.(*os.File)
-	on := ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	on := e.OutTerminal() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return Style{on}
 }
 

@@ -44,6 +44,14 @@ func printable(text string, kept func(rune) bool) string {
 	return b.String()
 }
 
+// Count says how many there are of what, a word that takes an s.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // OutTerminal reports whether the command prints to a terminal, ErrTerminal and
 // InTerminal the same of the standard error and input.
 func (e *Env) OutTerminal() bool { return isTerminal(e.Out) }

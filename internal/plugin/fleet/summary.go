@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/espalier-dev/espalier/internal/plugin/env"
 	"github.com/espalier-dev/espalier/internal/plugin/operator"
 	"github.com/espalier-dev/espalier/internal/version"
 )
@@ -31,7 +32,7 @@ func Summary(rows []Row, state operator.State) []string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, inWords[health]))
 		}
 	}
-	lines := []string{fmt.Sprintf("%s: %s; %s proved.", many(len(rows), "server"), strings.Join(parts, ", "), many(tools, "tool"))}
+	lines := []string{fmt.Sprintf("%s: %s; %s proved.", env.Count(len(rows), "server"), strings.Join(parts, ", "), env.Count(tools, "tool"))}
 	return append(lines, Told(state, namespaces)...)
 }
 
@@ -45,11 +46,4 @@ func Told(state operator.State, namespaces []string) []string {
 		}
 	}
 	return lines
-}
-
-func many(n int, of string) string {
-	if n == 1 {
-		return "1 " + of
-	}
-	return fmt.Sprintf("%d %ss", n, of)
 }

@@ -182,7 +182,7 @@ func (c *command) tell(results []*result) error {
 		}
 	}
 	var parts []string
-	parts = append(parts, count(made, "server"))
+	parts = append(parts, env.Count(made, "server"))
 	if values > 0 {
 		where := "in Secrets"
 		if c.secrets == secretsReference {
@@ -190,7 +190,7 @@ func (c *command) tell(results []*result) error {
 		} else if c.split != "" {
 			where = "in Secrets in " + c.split
 		}
-		parts = append(parts, count(values, "value")+" "+where)
+		parts = append(parts, env.Count(values, "value")+" "+where)
 	}
 	if open > 0 {
 		parts = append(parts, fmt.Sprintf("%d of them for you to fill in", open))
@@ -203,13 +203,6 @@ func (c *command) tell(results []*result) error {
 		return env.No
 	}
 	return nil
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // named is a flag that may be given several times, as NAME=VALUE.

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,15 +14,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-dev/espalier/internal/plugin/env"
-)
+	"github.com/spf13/cobra"
 
-var update = flag.Bool("update", false, "write the golden files anew")
+	"github.com/espalier-dev/espalier/internal/plugin/env"
+	"github.com/espalier-dev/espalier/internal/plugin/plugintest"
+)
 
 // known is a registry of some images.
 func known(_ context.Context, image string) (*start, error) {
@@ -42,32 +40,10 @@ func known(_ context.Context, image string) (*start, error) {
 // imported runs the command with a registry of its own.
 func imported(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-	c := &command{Env: env.New(streams)}
-	cmd := c.cobra()
-	c.inspect = known
-	cmd.SetArgs(args)
-	cmd.SetErr(errOut)
-	cmd.SilenceUsage, cmd.SilenceErrors = true, true
-	code = env.Finish(errOut, cmd.ExecuteContext(t.Context()))
-	return out.String(), errOut.String(), code
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", file)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got), written anew with -update:\n%s", path, diff)
-	}
+	return plugintest.Run(t, func(e *env.Env) *cobra.Command {
+		c := &command{Env: e, inspect: known}
+		return c.cobra()
+	}, args...)
 }
 
 // What is written and said of configurations as people have them. test/api
@@ -93,8 +69,8 @@ func TestGolden(t *testing.T) {
 			if code != test.code {
 				t.Errorf("exit code %d, want %d", code, test.code)
 			}
-			golden(t, name+".yaml", stdout)
-			golden(t, name+".txt", stderr)
+			plugintest.Golden(t, name+".yaml", stdout)
+			plugintest.Golden(t, name+".txt", stderr)
 		})
 	}
 }

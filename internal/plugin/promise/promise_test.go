@@ -5,14 +5,12 @@ package promise
 
 import (
 	"encoding/json"
-	"flag"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
@@ -22,9 +20,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/mcpserver/upstream/client"
 	"github.com/espalier-dev/espalier/internal/plugin/env"
 	"github.com/espalier-dev/espalier/internal/plugin/manifest"
+	"github.com/espalier-dev/espalier/internal/plugin/plugintest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 const (
 	query = `{"name":"query","title":"Query","description":"Query orders.\nBy customer or date.","inputSchema":{"type":"object","properties":{
@@ -55,30 +52,7 @@ func serve(t *testing.T, tools ...string) string {
 
 func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-	cmd := NewContract(env.New(streams))
-	cmd.SetArgs(args)
-	cmd.SetErr(errOut)
-	cmd.SilenceUsage, cmd.SilenceErrors = true, true
-	code = env.Finish(errOut, cmd.ExecuteContext(t.Context()))
-	return out.String(), errOut.String(), code
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", file)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got), written anew with -update:\n%s", path, diff)
-	}
+	return plugintest.Run(t, NewContract, args...)
 }
 
 // What is pinned is met by what was pinned, and by nothing else: definitions
@@ -91,7 +65,7 @@ func TestPinAndDiff(t *testing.T) {
 	if code != env.ExitOK || stderr != "" {
 		t.Fatalf("exit code %d, said %s", code, stderr)
 	}
-	golden(t, "contract.yaml", strings.ReplaceAll(stdout, url, "URL"))
+	plugintest.Golden(t, "contract.yaml", strings.ReplaceAll(stdout, url, "URL"))
 	if err := os.WriteFile(pins, []byte(stdout), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +73,7 @@ func TestPinAndDiff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "definitions.json", string(raw))
+	plugintest.Golden(t, "definitions.json", string(raw))
 
 	after := map[string]string{
 		"same": serve(t, query, refund), "reordered": serve(t, strings.NewReplacer("\n", " ", `"maximum":10`, `"maximum":1e1`).Replace(strings.ReplaceAll(refund, ":", " : ")), query),
@@ -125,7 +99,7 @@ func TestPinAndDiff(t *testing.T) {
 			if code != test.code {
 				t.Errorf("exit code %d, want %d", code, test.code)
 			}
-			golden(t, name+".txt", stdout+stderr)
+			plugintest.Golden(t, name+".txt", stdout+stderr)
 		})
 	}
 }

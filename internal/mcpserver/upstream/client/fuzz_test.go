@@ -215,7 +215,7 @@ func FuzzHeaders(f *testing.F) {
 				t.Fatalf("the session is %q", got)
 			}
 		}
-		kind := mediaType(http.Header{"Content-Type": {contentType}})
+		kind := MediaType(http.Header{"Content-Type": {contentType}})
 		if kind != strings.ToLower(kind) || strings.ContainsAny(kind, "; \r\n") || !strings.Contains(strings.ToLower(contentType), kind) {
 			t.Fatalf("%q is %q", contentType, kind)
 		}

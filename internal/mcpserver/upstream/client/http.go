@@ -158,7 +158,7 @@ func (c *httpCarrier) request(ctx context.Context, m *message) (result []byte, e
 	if m.method == mcp.MethodInitialize {
 		c.open(response.Header)
 	}
-	switch mediaType(response.Header) {
+	switch MediaType(response.Header) {
 	case typeJSON:
 		return c.fromJSON(response, m)
 	case typeSSE:
@@ -320,7 +320,7 @@ func (c *httpCarrier) stream(ctx context.Context, standing func()) error {
 		return err
 	}
 	defer response.Body.Close()
-	if response.StatusCode/100 != 2 || mediaType(response.Header) != typeSSE {
+	if response.StatusCode/100 != 2 || MediaType(response.Header) != typeSSE {
 		return errNotOffered
 	}
 	standing()
@@ -361,8 +361,8 @@ func (c *httpCarrier) close(ctx context.Context) {
 	c.client.CloseIdleConnections()
 }
 
-// mediaType without its parameters; a broken parameter does not spoil it.
-func mediaType(header http.Header) string {
+// MediaType of an answer, without its parameters; a broken parameter does not spoil it.
+func MediaType(header http.Header) string {
 	bare, _, _ := strings.Cut(header.Get("Content-Type"), ";")
 	kind, _, err := mime.ParseMediaType(bare)
 	if err != nil {

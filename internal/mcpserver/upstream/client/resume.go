@@ -97,7 +97,7 @@ func (c *httpCarrier) resume(ctx context.Context, events *sse.Reader) (*http.Res
 	if err != nil {
 		return nil, err
 	}
-	if response.StatusCode/100 != 2 || mediaType(response.Header) != typeSSE {
+	if response.StatusCode/100 != 2 || MediaType(response.Header) != typeSSE {
 		_ = response.Body.Close()
 		return nil, &Error{Reason: ConnectionLost, Status: response.StatusCode}
 	}

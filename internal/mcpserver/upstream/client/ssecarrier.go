@@ -40,7 +40,7 @@ func (c *sseCarrier) open(ctx context.Context) error {
 	events := sse.NewReader(response.Body)
 	events.Max = c.options.MaxBytes
 	err = errNotOffered
-	if response.StatusCode/100 == 2 && mediaType(response.Header) == typeSSE {
+	if response.StatusCode/100 == 2 && MediaType(response.Header) == typeSSE {
 		err = c.first(events)
 	}
 	if !release() || err != nil {
